@@ -8,7 +8,7 @@ mod rack;
 
 use serde::de::DeserializeOwned;
 
-/// Returns the options of a drill. Its xtask command passes them as one JSON value.
+/// Reads the JSON value that the xtask command passes.
 fn options<T: DeserializeOwned>() -> T {
     let json = std::env::var("DRILL").expect("options: `cargo xtask drill` runs this test");
     serde_json::from_str(&json).expect("the options of this drill")

@@ -34,7 +34,6 @@ use toolwarrant::{Clock, Service};
 use toolwarrant_testing::TestServer;
 pub(crate) use toolwarrant_testing::{TASKS_MAX, Tenant};
 
-/// A running server, with a client. It stops at the end of the test.
 pub(crate) struct Server {
     inner: TestServer,
     pub(crate) http: Client,
@@ -48,7 +47,6 @@ impl Deref for Server {
     }
 }
 
-/// Serves handlers and the executor of their writes to `tenants`. Returns the keys of each tenant.
 pub(crate) async fn serve<H: Handlers>(
     parts: impl FnOnce(&Clock) -> (H, Arc<dyn Executor>),
     tenants: Vec<Tenant>,
@@ -67,25 +65,21 @@ pub(crate) async fn serve<H: Handlers>(
     (Server { inner, http, _data: data }, keys.collect())
 }
 
-/// Serves twelve simulated phones.
 pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     fleet(12, tenants).await
 }
 
-/// Serves that many simulated phones.
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let (server, keys, _) = serve_simulated(devices, tenants).await;
     (server, keys)
 }
 
-/// Serves one phone for each part of the cast, to one key with all permissions. Also returns the
-/// simulation.
+/// Serves one phone for each part of the cast, to one key with all permissions.
 pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
     let (server, keys, sim) = serve_simulated(CAST.len() as u32, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone(), sim)
 }
 
-/// Serves that many simulated phones. Also returns the simulation.
 pub(crate) async fn serve_simulated(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>, Arc<Sim>) {
     let mut kept = None;
     let parts = |clock: &Clock| {
@@ -97,13 +91,12 @@ pub(crate) async fn serve_simulated(devices: u32, tenants: Vec<Tenant>) -> (Serv
     (server, keys, kept.expect("it was made"))
 }
 
-/// Serves twelve simulated phones that never answer a write.
+/// Serves phones that never answer a write.
 pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let sim = |clock: &Clock| Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
     serve(|clock| (both_sides(sim(clock), clock).0, Arc::new(Mute)), tenants).await
 }
 
-/// Returns the handlers of those phones, and the executor of their writes.
 pub(crate) fn both_sides(platform: Arc<dyn Platform>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
     let platforms = alone(platform);
     let phones = Phones::new(platforms.clone(), ProxyHosts::Public, clock.clone());
@@ -111,30 +104,25 @@ pub(crate) fn both_sides(platform: Arc<dyn Platform>, clock: &Clock) -> (Contrac
     (Contract(Arc::new(phones)), writes)
 }
 
-/// Returns a fleet of this platform alone, whose ids are those of simulated phones.
 pub(crate) fn alone(platform: Arc<dyn Platform>) -> Arc<Platforms> {
     Arc::new(Platforms::default().with(PlatformName::parse("phone").expect("a name"), platform))
 }
 
-/// Serves twelve phones to one key with all permissions.
 pub(crate) async fn open_phones() -> (Server, Key) {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone())
 }
 
 impl Server {
-    /// Returns a POST to /mcp with the headers of that key, without a body.
     pub(crate) fn post(&self, key: &Key) -> RequestBuilder {
         let request = self.http.post(&self.url).header("content-type", "application/json");
         request.header("x-api-key", &key.id).header("x-api-secret", &key.secret)
     }
 
-    /// Sends that body. Returns status and JSON; the JSON is null if the answer is empty.
     pub(crate) async fn send(&self, key: &Key, body: impl Into<reqwest::Body>) -> (u16, Value) {
         read(self.post(key).body(body).send().await.expect("an answer")).await
     }
 
-    /// Sends a request with id 1. Returns the whole answer.
     pub(crate) async fn rpc(&self, key: &Key, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let (status, answer) = self.send(key, body.to_string()).await;
@@ -142,18 +130,15 @@ impl Server {
         answer
     }
 
-    /// Calls a tool. Returns its result or its failure.
     pub(crate) async fn call(&self, key: &Key, tool: &str, arguments: Value) -> Result<Value, Value> {
         let answer = self.rpc(key, "tools/call", json!({"name": tool, "arguments": arguments})).await;
         outcome(&answer)
     }
 
-    /// Returns the audit trail, once its writer has flushed all earlier lines.
     pub(crate) async fn audit(self) -> String {
         self.inner.into_audit().await
     }
 
-    /// Lets time pass until a task has ended. Returns the task.
     pub(crate) async fn end(&self, key: &Key, task_id: &Value) -> Value {
         for _ in 0..200 {
             let task =
@@ -166,14 +151,12 @@ impl Server {
         panic!("{task_id} never ends");
     }
 
-    /// Returns the tools that a key is shown.
     pub(crate) async fn list(&self, key: &Key) -> Vec<Value> {
         let answer = self.rpc(key, "tools/list", json!({})).await;
         answer["result"]["tools"].as_array().cloned().unwrap_or_default()
     }
 }
 
-/// Returns status and JSON of a response.
 pub(crate) async fn read(response: Response) -> (u16, Value) {
     let status = response.status().as_u16();
     let bytes = response.bytes().await.expect("a whole body");
@@ -181,25 +164,21 @@ pub(crate) async fn read(response: Response) -> (u16, Value) {
     (status, json)
 }
 
-/// Reads the only text item of a tool's answer as JSON: the result or the failure.
 pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
     driver::outcome(answer).expect("an answer of a tool")
 }
 
-/// Writes a file with these permission bits.
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
 }
 
-/// Returns the names of the tools of the product that a key with this permission may call.
 pub(crate) fn tools_with(permission: &str) -> Vec<&'static str> {
     let granted = CATALOGUE.permissions.iter().find(|known| known.name == permission).expect("a permission").grants;
     let callable = CATALOGUE.tools.iter().filter(|tool| granted.covers(tool.permission.bit));
     callable.map(|tool| tool.name).collect()
 }
 
-/// Returns every set of permissions that can be granted, with the granted names.
 pub(crate) fn every_permission_set(catalogue: &'static Catalogue) -> Vec<(String, PermissionSet)> {
     let all = catalogue.permissions;
     let subset = |bits: usize| {

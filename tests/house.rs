@@ -7,16 +7,14 @@ mod plain;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates of the framework, tests and all.
 const FRAMEWORK: [&str; 2] = ["macros", "server/toolwarrant"];
 
-/// Words of the product: what its contract is about, its name, what its keys begin with, and its
-/// own flags. An HTTP proxy belongs to the protocol.
+/// The subject of the product's contract, its name, the beginnings of its keys, and its own flags.
+/// An HTTP proxy belongs to the protocol.
 const PRODUCT: &str = "adb android boot cloudphone cpk cps device devices emulator handset phone phones screen sim socks socks5 streaming";
 
 const LONGEST_FILE: usize = 500;
 
-/// From the line with `fn` to the closing brace.
 const LONGEST_FUNCTION: usize = 80;
 
 #[test]
@@ -62,8 +60,8 @@ fn no_function_is_longer_than_a_reader_can_hold() {
     assert_none(long.map(|(place, lines)| (place, format!("{lines} lines, at most {LONGEST_FUNCTION} are readable"))));
 }
 
-/// Each function's place and length. rustfmt puts its closing brace below the beginning of its
-/// first line.
+/// Finds the end of a function by its brace, which rustfmt puts below the beginning of the first
+/// line.
 fn functions(lines: &[(String, String)]) -> Vec<(String, usize)> {
     let is_function = |head: &str| {
         let words = ["pub", "pub(crate)", "pub(super)", "const", "async"];
@@ -83,7 +81,6 @@ fn functions(lines: &[(String, String)]) -> Vec<(String, usize)> {
     lines.iter().enumerate().filter_map(length).collect()
 }
 
-/// `getDeviceId` as `get`, `Device`, `Id`.
 fn humps(word: &str) -> impl Iterator<Item = &str> {
     let starts = word.char_indices().filter(|(at, c)| *at == 0 || c.is_ascii_uppercase()).map(|(at, _)| at);
     let starts: Vec<usize> = starts.chain([word.len()]).collect();
@@ -96,18 +93,15 @@ fn place_lines(path: &Path, text: &str) -> Vec<(String, String)> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// A file's tests stand at its end.
 fn until_tests(text: &str) -> &str {
     text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at])
 }
 
-/// Every Rust file below those folders that is no test as a whole.
 fn files(folders: &[&str]) -> Vec<PathBuf> {
     let is_test = |path: &PathBuf| path.file_name().is_some_and(|name| name == "tests.rs" || name == "golden.rs");
     all_files(folders).into_iter().filter(|path| !is_test(path)).collect()
 }
 
-/// Every Rust file below those folders.
 fn all_files(folders: &[&str]) -> Vec<PathBuf> {
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     let mut found = Vec::new();
@@ -130,7 +124,6 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a file of this repository")
 }
 
-/// Returns the folder of this workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace")
 }

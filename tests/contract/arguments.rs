@@ -41,7 +41,6 @@ fn arguments_are_taken_exactly_if_the_schema_admits_them() {
     }
 }
 
-/// Removes the optional arguments that are null or empty, because the server treats them as absent.
 fn without_absent(given: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let known = |name: &str| schema["properties"].get(name).is_some();
@@ -55,7 +54,6 @@ fn without_absent(given: &Map<String, Value>, schema: &Value) -> Map<String, Val
         .collect()
 }
 
-/// Returns the names of the arguments in a schema.
 fn properties(schema: &str) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).expect("JSON");
     schema["properties"].as_object().expect("properties").keys().cloned().collect()
@@ -117,13 +115,11 @@ fn values_that_fit(schema: &Value) -> BoxedStrategy<Value> {
     }
 }
 
-/// Generates text that a pattern `^prefix[characters]{min,max}$` admits.
 fn text_matching(pattern: &str) -> BoxedStrategy<String> {
     let inner = pattern.trim_start_matches('^').trim_end_matches('$');
     prop::string::string_regex(inner).expect("a pattern").boxed()
 }
 
-/// Returns the least and the greatest length of text that such a pattern admits.
 fn lengths(pattern: &str) -> (i64, i64) {
     let prefix = pattern.find('[').expect("a set of characters") - 1;
     let (_, count) = pattern.trim_end_matches("}$").rsplit_once('{').expect("a count");

@@ -14,7 +14,7 @@ use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{ListForm, list_item, type_schema};
 
-/// Serves both contracts, one server each, with one key for every set of permissions.
+/// Starts one server each, with a key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
     let tenants =
         |catalogue| every_permission_set(catalogue).into_iter().map(|(_, set)| Tenant::with(set)).collect::<Vec<_>>();
@@ -30,7 +30,6 @@ fn spec(folder: &str) -> Contract {
     toolwarrant_reader::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
 }
 
-/// Parses a schema of the catalogue.
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
@@ -52,7 +51,6 @@ async fn every_permission_set_is_shown_just_its_tools() {
     insta::assert_snapshot!(shown);
 }
 
-/// The generated files, which are committed and reviewed, say the same as the wire.
 #[tokio::test]
 async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_file_says() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -76,7 +74,7 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
         let generated: Value = serde_json::from_str(&text).expect("JSON");
         let members = tool.as_object_mut().expect("an object");
         assert_eq!(members.keys().collect::<Vec<_>>(), expected);
-        // The generated file has one item per sentence, so that a diff is easy to read.
+        // One item per sentence, so that a diff is easy to read.
         let sentences = generated["description"].as_array().expect("sentences").iter().filter_map(Value::as_str);
         assert_eq!(members.shift_remove("description").as_ref(), Some(&sentences.collect::<String>().into()), "{file}");
         for (member, value) in members {
@@ -85,7 +83,7 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
     }
 }
 
-/// The lengths and tokens that `cargo xtask gen` prints are measured on this text.
+/// `cargo xtask gen` measures lengths and tokens on this text.
 #[tokio::test]
 async fn a_listed_tool_is_byte_for_byte_the_item_that_its_contract_makes() {
     for (_, contract, server, keys) in both().await {
@@ -149,7 +147,6 @@ async fn every_example_works_and_its_result_is_what_its_type_says() {
     }
 }
 
-/// Asserts that `whole` has each member of `part`, at every depth.
 fn assert_contains(whole: &Value, part: &Value) {
     match part {
         Value::Object(members) => members.iter().for_each(|(name, value)| assert_contains(&whole[name], value)),
@@ -157,8 +154,6 @@ fn assert_contains(whole: &Value, part: &Value) {
     }
 }
 
-/// Tries permission × existence × visibility × capability with each tool that acts on a target, and
-/// checks which refusal comes first.
 #[tokio::test]
 async fn refusals_come_in_the_order_of_the_pipeline() {
     let nobody = PermissionSet::default();
@@ -207,15 +202,12 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
     }
 }
 
-/// Returns the arguments of a tool's example, applied to that target.
 fn on(tool: &ToolSpec, target: &str) -> Value {
     let mut arguments = tool.examples[0].arguments.clone();
     arguments.extend(tool.target.as_ref().map(|known| (known.arg.clone(), json!(target))));
     Value::Object(arguments)
 }
 
-/// Tries each capability flag against each tool that requires it, over the whole cast: only the
-/// flag on the wire decides.
 #[tokio::test]
 async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
     let (server, keys) = mute_phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -257,7 +249,6 @@ fn a_resource_admits_what_its_identifiers_type_does() {
     }
 }
 
-/// Generated constants have these names, so the compiler finds a handler that uses an old name.
 #[test]
 fn no_handler_writes_the_name_of_an_argument_as_text() {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/phones/tools");

@@ -1,5 +1,4 @@
-//! The texts that an agent reads before it calls a tool: the definitions in `tools/list`, and the
-//! instructions of `initialize`.
+//! The texts that an agent reads before it calls a tool.
 
 use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
@@ -13,11 +12,9 @@ use toolwarrant_reader::{description, load};
 
 const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
-/// A tool from `tools/list`.
 struct Definition {
     tool: &'static ToolDef,
     description: String,
-    /// The name and the schema of each argument.
     arguments: Vec<(String, Value)>,
 }
 
@@ -67,8 +64,7 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
     }
 }
 
-/// The contract's `[readers]` states the length that each client takes whole. The compiler checks
-/// the contract; this test checks the texts on the wire.
+/// The compiler checks `[readers]` in the contract; this test checks the texts on the wire.
 #[tokio::test]
 async fn every_text_is_short_enough_for_those_who_read_it() {
     let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
@@ -107,7 +103,6 @@ async fn no_text_names_a_tool_that_its_reader_may_not_call() {
     }
 }
 
-/// A name can contain text that looks like an instruction.
 #[test]
 fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
     fn shows(result: &NamedType) -> bool {

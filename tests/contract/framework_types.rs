@@ -8,7 +8,6 @@ pub(crate) mod jobs {
     toolwarrant::contract!("../../tests/contract/framework_types");
 }
 
-/// The tool `list_jobs`.
 fn list_jobs() -> &'static toolwarrant::contract::ToolDef {
     jobs::CATALOGUE.tools.iter().find(|tool| tool.name == "list_jobs").expect("a tool of the contract")
 }

@@ -1,5 +1,4 @@
-//! The OpenAPI documents of `/v1` of both services: each is valid, and describes each twin as the
-//! contract does.
+//! The OpenAPI documents of `/v1` of both services.
 
 use crate::harness::shop::CATALOGUE as SHOP;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
@@ -11,7 +10,6 @@ use toolwarrant_reader::model::{Contract, EffectSpec, Http, ToolSpec};
 use toolwarrant_reader::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 use toolwarrant_signing as signing;
 
-/// Returns both contracts with their documents.
 fn both() -> [(&'static Catalogue, Contract, Value); 2] {
     [(&PHONES, "../../spec"), (&SHOP, "../../tests/services/print_shop/spec")].map(|(catalogue, folder)| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -21,7 +19,6 @@ fn both() -> [(&'static Catalogue, Contract, Value); 2] {
     })
 }
 
-/// Returns the twins of a contract, each with its operation.
 fn operations<'a>(
     contract: &'a Contract,
     document: &'a Value,
@@ -30,7 +27,6 @@ fn operations<'a>(
     twins.map(|(tool, http)| (tool, http, &document["paths"][&http.path][http.method.to_lowercase()]))
 }
 
-/// Calls `visit` with every object in a value.
 fn each<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
     match value {
         Value::Object(members) => {
@@ -42,14 +38,12 @@ fn each<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
     }
 }
 
-/// Resolves a reference; returns any other value unchanged.
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let Some(reference) = value["$ref"].as_str() else { return value };
     let pointer = reference.strip_prefix('#').expect("a reference into the document");
     document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
 }
 
-/// Compiles a schema of the document into a validator.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let whole = json!({"allOf": [schema], "components": document["components"]});
     jsonschema::validator_for(&whole).expect("a schema")
@@ -190,7 +184,6 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
     }
 }
 
-/// Returns true if a failure in this response can be retryable.
 fn retries(document: &Value, response: &Value) -> bool {
     let schema = &response["content"]["application/json"]["schema"];
     let several = schema["oneOf"].as_array();
@@ -218,8 +211,7 @@ fn every_answer_carries_a_request_id_and_a_new_task_its_place() {
     }
 }
 
-/// The schemas of the document accept the same values as those of `tools/list`, and use references
-/// where those repeat.
+/// The documents use references where the schemas of `tools/list` repeat.
 #[test]
 fn every_example_is_what_its_schema_says_and_all_of_its_arguments_are_there() {
     for (_, contract, document) in both() {

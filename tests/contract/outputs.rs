@@ -1,5 +1,5 @@
-//! Results compared with their schemas: each result of each tool fits the output schema that its
-//! revision lists, and a spoiled result does not.
+//! Each result of each tool fits the output schema that its revision lists, and a spoiled result
+//! does not.
 
 use crate::harness::revisions::ask;
 use crate::harness::writes::{phone, power, proxy};
@@ -18,12 +18,10 @@ use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_reader::load;
 
-/// A service with its reads and writes. Each revision answers a read the same; a write changes
-/// later answers.
+/// Each revision answers a read the same; a write changes later answers.
 struct OutputWorld {
     server: Server,
     key: Key,
-    /// The tool that reads tasks.
     reading: &'static str,
     reads: Vec<(&'static str, Value)>,
     /// The writes in one row are all on different targets.
@@ -31,7 +29,6 @@ struct OutputWorld {
 }
 
 impl OutputWorld {
-    /// Adds the examples of the tools that it does not call yet.
     fn with_examples(mut self, catalogue: &'static Catalogue, spec: &str) -> Self {
         let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(spec)).expect("a contract");
         for (tool, ToolDef { name, .. }) in contract.tools().zip(catalogue.tools) {
@@ -102,7 +99,6 @@ async fn shop() -> OutputWorld {
     .with_examples(&SHOP, "../../tests/services/print_shop/spec")
 }
 
-/// The results of a world's tools, and the schemas to compare them with.
 struct Results {
     schemas: BTreeMap<String, Value>,
     results: Vec<(&'static str, Value)>,
@@ -116,10 +112,8 @@ impl Results {
         }
         for row in writes {
             let mut tasks = Vec::new();
-            // The revisions take turns, because a repeat would give another result.
             for ((tool, arguments), revision) in row.iter().zip(Revision::ALL.iter().cycle()) {
                 if let Ok(accepted) = all.call(server, key, *revision, tool, arguments).await {
-                    // A repeat while the task is in flight.
                     let _ = all.call(server, key, *revision, tool, arguments).await;
                     tasks.push(json!({"task_id": accepted["task_id"], "wait_seconds": 0}));
                 }
@@ -135,17 +129,15 @@ impl Results {
                 }
                 all.read(server, key, reading, task).await;
             }
-            // Lets the cool-down of the targets pass.
             server.clock.advance(Duration::from_secs(120));
         }
-        // Writes change later answers.
         for (tool, arguments) in reads {
             all.read(server, key, tool, arguments).await;
         }
         all
     }
 
-    /// Makes the same call in each revision. Only a new token may differ.
+    /// Allows only a new token to differ between revisions.
     async fn read(&mut self, server: &Server, key: &Key, tool: &'static str, arguments: &Value) {
         let mut first = None;
         for revision in Revision::ALL {
@@ -158,8 +150,8 @@ impl Results {
         }
     }
 
-    /// Makes one call in one revision. A success has structured content if the revision supports
-    /// it; it equals the text and fits the schema.
+    /// Expects structured content of a success if the revision supports it; it equals the text and
+    /// fits the schema.
     async fn call(
         &mut self,
         server: &Server,
@@ -184,8 +176,7 @@ impl Results {
     }
 }
 
-/// Returns the output schema of each tool, which is the same in each revision that has output
-/// schemas.
+/// Expects the same in each revision that has output schemas.
 async fn list_schemas(server: &Server, key: &Key) -> BTreeMap<String, Value> {
     let mut all = Vec::new();
     for revision in Revision::ALL.into_iter().filter(|revision| revision.features().structured) {
@@ -202,16 +193,13 @@ fn validator(schema: &Value) -> jsonschema::Validator {
     jsonschema::options().should_validate_formats(true).build(schema).expect("a schema")
 }
 
-/// A result that is spoiled in one place.
 struct Mutant {
     kind: &'static str,
-    /// The place in the schema.
     place: String,
     value: Value,
 }
 
-/// Returns every spoiled form of a value, at every depth: a field removed or added, a value of
-/// another type, or an unknown enum value.
+/// Removes, adds or replaces something, at every depth.
 fn mutants(schema: &Value, value: &Value, place: &str) -> Vec<Mutant> {
     let mutant = |kind, value| Mutant { kind, place: place.to_owned(), value };
     let types = schema["type"].as_array().map_or(vec![&schema["type"]], |types| types.iter().collect());
@@ -258,7 +246,6 @@ fn mutants(schema: &Value, value: &Value, place: &str) -> Vec<Mutant> {
     all
 }
 
-/// Returns every place in a schema that can hold a value.
 fn places(schema: &Value, place: &str) -> BTreeSet<String> {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let fields = fields.flat_map(|(name, field)| places(field, &format!("{place}.{name}")));

@@ -1,8 +1,8 @@
 //! Scenarios of an agent: each is played against a server, and its transcript is a snapshot.
 //!
-//! A scenario is data (`scenarios.txt`). It is played on a server of its own, whose clock moves
-//! only while an answer is held or the scenario lets time pass. The server, its engine and the
-//! client share one thread, so every run is the same. `transcript` writes the requests and answers.
+//! A scenario is data (`scenarios.txt`). Its server's clock moves only while an answer is held or
+//! the scenario lets time pass. Server, engine and client share one thread, so every run is the
+//! same.
 
 mod transcript;
 
@@ -22,26 +22,22 @@ use transcript::{Event, Exchange, render};
 
 const SCENARIOS: &str = include_str!("reader/scenarios.txt");
 
-/// The maximum of calls by which one `await` waits.
 const AWAITED_MAX: usize = 10;
 
-/// The number of yields after which every task on the thread is idle. Each step of the engine takes
-/// a few.
+/// After this number of yields every task on the thread is idle. Each step of the engine takes a
+/// few.
 const TURNS: usize = 300;
 
 struct Agent {
     server: Server,
     key: Key,
-    /// The key of another application.
     other: Key,
     sim: Arc<Sim>,
-    /// The tools that the key is shown.
     shown: Vec<String>,
     events: Vec<Event>,
 }
 
 impl Agent {
-    /// Takes a step: a line of a scenario.
     async fn take(&mut self, step: &str) {
         match step.split_once(' ').unwrap_or((step, "")) {
             ("again", _) => {
@@ -124,7 +120,6 @@ impl Agent {
         self.events.push(Event::Changed("others write until the server takes no more"));
     }
 
-    /// Replaces each `$member` in the arguments by its latest value in an answer.
     fn fill_in(&self, mut arguments: Value) -> Value {
         for value in arguments.as_object_mut().expect("an object").values_mut() {
             let Some(member) = value.as_str().and_then(|text| text.strip_prefix('$')) else { continue };
@@ -139,7 +134,6 @@ impl Agent {
     }
 }
 
-/// Plays a scenario. Returns the permissions and the instructions of its key, and the transcript.
 async fn play(scenario: &str) -> (String, [String; 2]) {
     let (mut phones, mut requests_per_minute) = (CAST.len() as u32, 1_000);
     let (mut names, mut permissions, mut steps) = (String::new(), PermissionSet::default(), Vec::new());
@@ -172,14 +166,12 @@ async fn play(scenario: &str) -> (String, [String; 2]) {
     (names, [instructions, render(&agent.events)])
 }
 
-/// Lets everything on this thread run until it is idle.
 async fn settle() {
     for _ in 0..TURNS {
         yield_now().await;
     }
 }
 
-/// Stores `text` as a snapshot under `tests/snapshots/reader`.
 fn keep(name: &str, text: &str) {
     insta::with_settings!({ snapshot_path => "../snapshots/reader", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, text);

@@ -7,7 +7,6 @@ use std::path::Path;
 use toolwarrant_reader::{ContractRecord, load};
 use toolwarrant_signing::{Request, SCHEME, SKEW_SECONDS};
 
-/// Returns a fact of the product's contract.
 fn fact(key: &str) -> Value {
     let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
     ContractRecord::of(&contract).facts.get(&format!("framework.{key}")).cloned().expect(key)
@@ -57,8 +56,7 @@ async fn ends_are_terminal_and_refunded_as_the_record_says() {
     assert_eq!((fact("terminal"), fact("refunded")), (json!(terminal), json!(refunded)));
 }
 
-/// A write in flight is repeated with one thing changed after the other: each one that the record
-/// lists makes another write, and no other does.
+/// Each part that the record lists makes another write, and no other part does.
 #[tokio::test]
 async fn a_write_is_identified_by_what_the_record_lists() {
     let (server, key, _) = cast().await;

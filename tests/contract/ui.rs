@@ -26,7 +26,7 @@ async fn mistakes_in_handlers_and_contracts_are_compile_errors_that_say_what_to_
     }
 }
 
-/// Leaves out the numbers of lines, which change with every edit above them.
+/// Numbers of lines change with every edit above them.
 fn without_numbers(line: &str) -> &str {
     let text = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
     match text.get(..3) {

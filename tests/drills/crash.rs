@@ -19,7 +19,6 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A secret that must not appear in any answer, log or file.
 const PASSWORD: &str = "hunter2-and-more";
 
 fn proxy(number: u32) -> (&'static str, Value) {
@@ -29,7 +28,6 @@ fn proxy(number: u32) -> (&'static str, Value) {
     ("set_proxy", proxy)
 }
 
-/// Asserts that no file in the folder, logs included, contains one of these secrets.
 pub(crate) fn assert_without(folder: &Path, secrets: &[&str]) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         if entry.path().is_dir() {
@@ -47,8 +45,8 @@ pub(crate) fn assert_without(folder: &Path, secrets: &[&str]) {
     }
 }
 
-/// Starts a program with a write in each phase. Returns it with the ids of the tasks and their
-/// ends, or `None` if the phases were over before all of them were there.
+/// Returns the ids of the tasks and their ends, or `None` if the phases were over before all of
+/// them were there.
 async fn start_in_every_phase() -> Option<(Program, Vec<(String, &'static str)>)> {
     let program = Program::start(&[]).await;
     let mut tasks = Vec::new();
@@ -56,8 +54,6 @@ async fn start_in_every_phase() -> Option<(Program, Vec<(String, &'static str)>)
         let accepted = program.call(tool, arguments).await.expect("accepted");
         tasks.push((accepted["task_id"].as_str().expect("an id").to_owned(), ends));
     };
-    // The behaviour of each of these phones is in
-    // server/cloudphone/src/platforms/simulator/cast.rs.
     begin(&program, proxy(13), "failed_silent").await;
     begin(&program, restart(13 + 5), "success").await;
     if !reach_phases(&program.data, &[(13, "verifying"), (18, "verifying")]).await {
@@ -109,7 +105,6 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
     }
 }
 
-/// The options of `cargo xtask drill crash`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
@@ -149,8 +144,7 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
     audit(load, &ends, None).await;
 }
 
-/// Damages the files of a killed program as the worst crash would, and checks that the audit finds
-/// it.
+/// Damages files as the worst crash would; the audit must find it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_of_a_crash_finds_a_lost_commit_and_a_repeated_effect() {
     let mut load = Load::begin(1).await;
@@ -162,7 +156,6 @@ async fn the_audit_of_a_crash_finds_a_lost_commit_and_a_repeated_effect() {
         let books = AuditBooks::compare(&load.data, &load.views(), None);
         assert_eq!((books.lost, books.repeated), (0, 0), "{:#?}", books.violations);
         let journal = fs::read_to_string(&path).unwrap_or_default();
-        // A command that must not be repeated.
         let once = journal.lines().rfind(|line| line.contains("restart")).map(str::to_owned);
         if let Some(once) = once.filter(|_| lived >= 20 && books.commands >= 20) {
             break (journal, once);
@@ -179,7 +172,6 @@ async fn the_audit_of_a_crash_finds_a_lost_commit_and_a_repeated_effect() {
     assert!(books.lost > 0, "{:#?}", books.violations);
 }
 
-/// Waits until everything has ended, compares the books, and prints the figures.
 async fn audit(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
     let (told, mut load) = load.settle().await;
     let books = AuditBooks::compare(&load.data, &told, pads);
@@ -189,7 +181,6 @@ async fn audit(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
     report(&load, &[ends, &starts].concat(), told.len(), &books);
 }
 
-/// Prints the figures, and fails if a promise was broken.
 fn report(load: &Load, figures: &[(&str, u64)], answered: usize, books: &AuditBooks) {
     let clients = [
         ("calls answered", answered as u64),

@@ -1,6 +1,4 @@
 //! Malformed requests by the million, and properties of all code that reads a stranger's input.
-//! This takes minutes, so only `cargo xtask drill hammer` runs it in full; a small share of each
-//! runs with the other tests.
 
 mod blows;
 mod properties;
@@ -21,8 +19,7 @@ use tokio::net::TcpStream;
 use toolwarrant::contract::PermissionSet;
 use tower_service::Service;
 
-/// The number of panics in this process, on any thread. Tests that panic on purpose do not run in
-/// this process.
+/// Tests that panic on purpose do not run in this process.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn count_panics() {
@@ -33,7 +30,6 @@ fn count_panics() {
     }));
 }
 
-/// The options of `cargo xtask drill hammer`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HammerOptions {
@@ -43,7 +39,7 @@ struct HammerOptions {
     seed: u64,
 }
 
-/// Returns the resident memory of this process, in KiB.
+/// Returns KiB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -56,13 +52,11 @@ async fn server() -> (Server, Key) {
     (server, key)
 }
 
-/// Returns true if an answer reports an internal failure, in a result or as an error.
 fn is_internal(answer: &str) -> bool {
     [r#""code":"internal""#, r#"\"code\":\"internal\""#].iter().any(|code| answer.contains(code))
 }
 
-/// Sends malformed requests to the router. Returns the number of answers by status, and the memory
-/// after each fifth in KiB.
+/// Returns the answers by status, and the memory after each fifth.
 async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
     let (server, key) = server().await;
     let (mut runner, kinds) = (runner(seed), blows(&key));
@@ -87,16 +81,14 @@ async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
         assert!(status < 500 && !is_internal(&told), "{status} {told} for {}", shown());
         *statuses.entry(status).or_default() += 1;
         sent += 1;
-        // Refills the budgets, and lets the tasks that some requests make reach the age of seven
-        // days, when they are deleted.
+        // Refills the budgets, and lets tasks reach the age of seven days, when they are deleted.
         server.clock.advance(Duration::from_secs(3));
     }
     memories.push(memory());
     (statuses, memories)
 }
 
-/// Sends malformed octets over connections. Returns the number of answers by status; 0 stands for a
-/// close without an answer.
+/// Counts a close without an answer as 0.
 async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
     let (server, key) = server().await;
     let (mut runner, kinds) = (runner(seed), (blows(&key), blows::edits()));

@@ -19,11 +19,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// The options of `cargo xtask drill rack`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RackOptions {
-    /// The folder with the roots of the programs.
     roots: PathBuf,
     restarts: Option<u64>,
     writes: Option<u64>,
@@ -31,20 +29,18 @@ struct RackOptions {
     seed: u64,
 }
 
-/// The platforms: the name, the release of Debian that has the adb server, and its port.
+/// Name, release of Debian that has the adb server, and port.
 const PLATFORMS: [(&str, &str, u16); 2] = [("twelve", "bookworm", 5_029), ("thirteen", "trixie", 5_034)];
 
-/// Two adb servers with their phones, and the configuration of both.
 struct RackSite {
     rack: Rack,
     home: Arc<TempDir>,
     servers: [RackServer; 2],
-    /// The phones, by the id of the device. Every other one is at the second server.
+    /// Every other one is at the second server.
     phones: HashMap<String, Arc<RackPhone>>,
 }
 
 impl RackSite {
-    /// Starts everything but the program.
     async fn start(options: &RackOptions, phones: u8, power_seconds: u32) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let rack = Rack::new(&options.roots, home.path()).expect("a network: `cargo xtask drill rack` makes it");
@@ -69,25 +65,20 @@ impl RackSite {
         Self { rack, home, servers: servers.try_into().expect("two"), phones: by_id }
     }
 
-    /// Returns the flags of the program.
     fn flags(&self) -> [String; 2] {
         ["--config".to_owned(), self.home.path().join("cloudphone.toml").display().to_string()]
     }
 
-    /// Starts the program, and waits until all phones run.
     async fn serve(&self) -> Program {
         serve(&self.home, &self.flags(), self.phones.len()).await
     }
 
-    /// Reads the journals of all phones.
     fn read_journals(&self) -> ActJournals {
         let journals = self.phones.iter();
         journals.map(|(id, phone)| (id.clone(), phone.journal().expect("a journal"))).collect()
     }
 }
 
-/// Starts the program with a key of an application that may do everything, and waits until all
-/// phones run.
 async fn serve(home: &Arc<TempDir>, flags: &[String], phones: usize) -> Program {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let mut program = Program::start_at(Arc::clone(home), &flags).await;
@@ -98,8 +89,7 @@ async fn serve(home: &Arc<TempDir>, flags: &[String], phones: usize) -> Program 
     program
 }
 
-/// Kills the servers, and starts them again once the program knows that they are gone. Returns the
-/// time from their return until all phones run.
+/// Measures from the return of the servers until all phones run.
 async fn measure_return(site: &mut RackSite, program: &Program) -> Duration {
     for server in &mut site.servers {
         server.kill().expect("it ran");
@@ -111,7 +101,6 @@ async fn measure_return(site: &mut RackSite, program: &Program) -> Duration {
     wait_until_running(program, site.phones.len()).await
 }
 
-/// Waits until the program shows none of these phones as running.
 async fn wait_until_gone(program: &Program, ids: impl IntoIterator<Item = &String>) {
     for id in ids {
         wait_until_unknown(program, id).await;
@@ -134,7 +123,6 @@ fn restart(id: &str) -> Value {
     json!({"device_id": id, "action": "restart"})
 }
 
-/// Waits until that many phones run. Returns the time that it took.
 async fn wait_until_running(program: &Program, phones: usize) -> Duration {
     let begun = tokio::time::Instant::now();
     loop {
@@ -148,7 +136,6 @@ async fn wait_until_running(program: &Program, phones: usize) -> Duration {
     }
 }
 
-/// Prints figures.
 fn show(figures: impl IntoIterator<Item = (impl AsRef<str>, u64)>) {
     for (what, figure) in figures {
         println!("{figure:>8}  {}", what.as_ref());

@@ -1,5 +1,4 @@
-//! The bridge as a client starts it: its standard input and output, and its messages for people on
-//! standard error.
+//! The bridge as a client starts it.
 
 use crate::harness::Key;
 use crate::harness::program::binary;
@@ -13,37 +12,29 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A running bridge. It stops at the end of the test.
 pub(crate) struct Bridge {
     child: Child,
     input: Option<ChildStdin>,
     output: Option<Lines<BufReader<ChildStdout>>>,
     errors: PathBuf,
-    /// The number of bytes of its messages that the test has read.
     told: usize,
-    /// A secret that its output must not contain.
     secret: String,
     _home: TempDir,
 }
 
-/// The settings for starting a bridge.
 pub(crate) struct Start<'a> {
     pub(crate) url: &'a str,
-    /// Flags in addition to the URL.
     pub(crate) flags: &'a [&'a OsStr],
     pub(crate) environment: &'a [(&'a str, &'a str)],
-    /// A secret that its output must not contain.
     pub(crate) secret: &'a str,
 }
 
 impl Bridge {
-    /// Starts it with a key in its environment.
     pub(crate) fn with_key(url: &str, key: &Key) -> Self {
         let pair = format!("{}:{}", key.id, key.secret);
         Self::start(Start { url, flags: &[], environment: &[("CLOUDPHONE_KEY", &pair)], secret: &key.secret })
     }
 
-    /// Starts it with the key in a file.
     pub(crate) fn with_file(url: &str, file: &Path) -> Self {
         let flags = [OsStr::new("--key-file"), file.as_os_str()];
         Self::start(Start { url, flags: &flags, environment: &[], secret: "cps_" })
@@ -74,8 +65,7 @@ impl Bridge {
         self.input.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
     }
 
-    /// Reads the next line, which must be JSON. A missing line shows after a minute; this is the
-    /// only time limit.
+    /// Fails after a minute without a line; this is the only time limit.
     pub(crate) async fn next(&mut self) -> Value {
         let line = self.output.as_mut().expect("its output").next_line();
         let line = tokio::time::timeout(Duration::from_secs(60), line).await.expect("an answer");
@@ -84,14 +74,12 @@ impl Bridge {
         serde_json::from_str(&line).expect("JSON")
     }
 
-    /// Sends one line and reads the answer.
     pub(crate) async fn ask(&mut self, line: impl AsRef<str>) -> Value {
         self.send(line).await;
         self.next().await
     }
 
-    /// Returns the messages for people since the last call. The bridge writes a message before the
-    /// answer.
+    /// Returns the messages since the last call. The bridge writes a message before the answer.
     pub(crate) fn take_stderr(&mut self) -> String {
         let all = self.all_told();
         let new = all[self.told..].to_owned();
@@ -105,7 +93,7 @@ impl Bridge {
         all
     }
 
-    /// Closes its input. Returns its remaining lines and its exit status.
+    /// Returns its remaining lines and its exit status.
     pub(crate) async fn end(&mut self) -> (Vec<String>, ExitStatus) {
         self.input = None;
         let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! The double of ARMCloud and of an adb server as a process, with helpers to control and read it.
+//! The double of ARMCloud and of an adb server as a process.
 
 use crate::harness::program::binary;
 use serde_json::Value;
@@ -6,10 +6,8 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use tempfile::TempDir;
 
-/// A running double. It stops at the end of the test.
 pub(crate) struct Double(driver::DoubleProcess);
 
-/// The credentials of its account.
 pub(crate) const KEYS: [(&str, &str); 2] = [("access", "AKTEST0123456789"), ("secret", "SKTEST9876543210")];
 
 impl Deref for Double {
@@ -20,7 +18,6 @@ impl Deref for Double {
 }
 
 impl Double {
-    /// Starts a double with that number of pads.
     pub(crate) async fn start(pads: u32, flags: &[&str]) -> Self {
         let program = binary().with_file_name("armcloud-double");
         let pads = pads.to_string();
@@ -29,28 +26,23 @@ impl Double {
         Self(started.expect("`cargo build --package armcloud-double` makes the double"))
     }
 
-    /// Returns the address of its adb server.
     pub(crate) fn adb(&self) -> SocketAddr {
         self.greeting["adb"].as_str().expect("an address").parse().expect("an address")
     }
 
-    /// Returns the codes of all pads, in the order of the fleet.
     pub(crate) async fn codes(&self) -> Vec<String> {
         self.0.codes().await.expect("codes")
     }
 
-    /// Sets the switches of one pad, or of the platform.
     pub(crate) async fn switch(&self, pad: Option<&str>, switches: &Value) {
         self.0.switch(pad, switches).await.expect("switches");
     }
 
-    /// Returns the journal lines of one kind on one pad.
     pub(crate) async fn journal(&self, kind: &str, pad: &str) -> Vec<Value> {
         let lines = self.0.journal(0).await.expect("lines").into_iter();
         lines.filter(|line| line["kind"] == kind && line["pad"] == pad).collect()
     }
 
-    /// Returns the requests to the endpoints whose name ends with `endpoint`, in order.
     pub(crate) async fn requests(&self, endpoint: &str) -> Vec<Value> {
         let is_one = |line: &Value| {
             line["kind"] == "request" && line["endpoint"].as_str().is_some_and(|name| name.ends_with(endpoint))
@@ -58,15 +50,13 @@ impl Double {
         self.0.journal(0).await.expect("lines").into_iter().filter(is_one).collect()
     }
 
-    /// Puts a new pad in place of this one. Returns the code of the new pad.
     pub(crate) async fn replace(&self, pad: &str) -> String {
         let told = self.post(&format!("pads/{pad}/replace")).await.expect("JSON");
         told["new"].as_str().expect("a code").to_owned()
     }
 }
 
-/// Returns a configuration table for a double, with the credentials in files of that folder. Its
-/// limits on calls are so high that tests do not reach them.
+/// Sets limits on calls that tests do not reach.
 pub(crate) fn table(name: &str, double: &Double, folder: &TempDir) -> String {
     let table = double.table(name, folder.path()).expect("written");
     format!("{table}requests-per-second = 1000\nrequests-per-minute = 60000\nconcurrent = 64\n")

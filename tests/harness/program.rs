@@ -12,10 +12,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// The flags that turn on the monitor and its logs.
 pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
-/// The running program. It stops at the end of the test.
 pub(crate) struct Program {
     inner: driver::Instance,
     pub(crate) data: PathBuf,
@@ -35,54 +33,45 @@ impl DerefMut for Program {
     }
 }
 
-/// Returns the path of the program: from the environment, or the one that cargo built with these
-/// tests.
+/// Takes the path from the environment, or the program that cargo built with these tests.
 pub(crate) fn binary() -> PathBuf {
     std::env::var_os("PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_cloudphone").into(), PathBuf::from)
 }
 
-/// Prepares a start of the program in this folder. The first start in a folder creates the keys of
-/// `demo` and `demo-read`.
+/// Creates the keys of `demo` and `demo-read` at the first start in a folder.
 pub(crate) fn start(home: &TempDir) -> Start {
     Start::new(binary(), home.path()).flags(&["--demo"])
 }
 
 impl Program {
-    /// Starts it in a new folder with these flags.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         Self::start_by(|start| start.flags(flags)).await
     }
 
-    /// Starts it in a new folder with a changed start.
     pub(crate) async fn start_by(way: impl FnOnce(Start) -> Start) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let start = way(start(&home));
         Self::start_as(home, start).await
     }
 
-    /// Starts it again in the same folder, after it has ended.
     pub(crate) async fn again(&self, flags: &[&str]) -> Self {
         Self::start_at(Arc::clone(&self.home), flags).await
     }
 
-    /// Starts it in this folder, which an earlier program may have used.
     pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
         let start = start(&home).flags(flags);
         Self::start_as(home, start).await
     }
 
-    /// Starts it with the settings of `start`.
     pub(crate) async fn start_as(home: Arc<TempDir>, start: Start) -> Self {
         let inner = start.ready().await.expect("it starts");
         Self { data: inner.operator.data.clone(), inner, home }
     }
 
-    /// Calls a tool. Returns its result or its failure.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         self.inner.call(tool, &arguments).await.expect("an answer")
     }
 
-    /// Waits for the end of a task. Returns the task.
     pub(crate) async fn task(&self, id: &Value) -> Value {
         for _ in 0..10 {
             let asked = json!({"task_id": id, "wait_seconds": 50});
@@ -94,24 +83,20 @@ impl Program {
         panic!("{id} never ends");
     }
 
-    /// Returns the HTTP status of a request with those credentials.
     pub(crate) async fn status(&self, id: &str, secret: &str) -> u16 {
         let key = Key { id: id.to_owned(), secret: secret.to_owned() };
         let ping = key.request(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "connection: close\r\n");
         exchange(self.address, ping.as_bytes()).await.expect("an answer").status
     }
 
-    /// Returns the URL of its monitor.
     pub(crate) fn monitor(&self) -> &str {
         self.monitor.as_deref().expect("the monitor's URL")
     }
 
-    /// Returns its log.
     pub(crate) fn log(&self) -> String {
         self.inner.log().expect("a log")
     }
 
-    /// Waits until its log has this text.
     pub(crate) async fn until_logged(&self, text: &str) {
         let logged = driver::wait_for(async || {
             let log = self.log();
@@ -120,28 +105,23 @@ impl Program {
         logged.await.unwrap_or_else(|error| panic!("{text} is not in the log, {error}"));
     }
 
-    /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.inner.id().expect("it runs")
     }
 
-    /// Kills it with SIGKILL.
     pub(crate) async fn kill(&mut self) {
         self.inner.kill().await.expect("it ran");
     }
 
-    /// Asks it to stop, as an operator does.
     pub(crate) async fn ask_to_stop(&self) {
         self.signal("TERM").await.expect("it runs");
     }
 
-    /// Asks it to stop, and waits for its end.
     pub(crate) async fn stop(&mut self) {
         self.ask_to_stop().await;
         self.wait_for_end().await;
     }
 
-    /// Waits for its end, which must be a success.
     pub(crate) async fn wait_for_end(&mut self) {
         let (status, last) = self.end().await.expect("text");
         assert!(status.success() && last.is_empty(), "{status} {last}{}", self.log());
@@ -152,12 +132,10 @@ fn operator(data: &Path) -> ProgramOperator {
     ProgramOperator { program: binary(), data: data.to_owned() }
 }
 
-/// Runs one command on a data folder. Returns the exit code, and the whole output.
 pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     operator(data).run(line.split(' ')).await.expect("the program runs")
 }
 
-/// Starts the program with flags that it must refuse. Returns its standard error.
 pub(crate) async fn refusal(flags: &[&str]) -> String {
     let output = Command::new(binary()).args(flags).kill_on_drop(true).output();
     // A program that serves in spite of them shows after a minute; this is the only time limit.
@@ -168,12 +146,11 @@ pub(crate) async fn refusal(flags: &[&str]) -> String {
     said
 }
 
-/// Runs a command. Returns its JSON output.
 pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
     operator(data).json(line.split(' ')).await.expect("JSON")
 }
 
-/// Sends a request straight to an operator socket, past the command line. Returns the answer.
+/// Goes straight to an operator socket, past the command line.
 pub(crate) fn send(socket: &Path, request: &Value) -> io::Result<Value> {
     let mut stream = UnixStream::connect(socket)?;
     stream.write_all(format!("{request}\n").as_bytes())?;
@@ -182,13 +159,11 @@ pub(crate) fn send(socket: &Path, request: &Value) -> io::Result<Value> {
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Creates a key for an application.
 pub(crate) async fn key_of(data: &Path, application: &str) -> Key {
     operator(data).key(application).await.expect("a key")
 }
 
-/// Returns the text without the parts that differ from run to run: digits of ids, secrets and times
-/// become `0`, and several blanks become one.
+/// Digits of ids, secrets and times become `0`, and several blanks become one.
 pub(crate) fn steady(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DATA");
     let word = |word: &str| {
@@ -203,13 +178,11 @@ pub(crate) fn steady(text: &str, folder: &Path) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Sends a GET. Returns status, media type and text of the answer.
 pub(crate) async fn get(url: &str) -> (u16, String, String) {
     let answer = driver::get(url).await.expect("an answer");
     (answer.status, answer.header("content-type").expect("a type").to_owned(), answer.body)
 }
 
-/// Repeats a GET until the answer has that status. Returns its text.
 pub(crate) async fn until(url: &str, status: u16) -> String {
     let answered = driver::wait_for(async || match get(url).await {
         (found, _, text) if found == status => Ok(text),

@@ -5,8 +5,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use toolwarrant_core::revision::Revision;
 
-/// Returns the headers of a request in a revision. In a revision without a handshake they repeat
-/// parts of the body.
+/// Repeats parts of the body in a revision without a handshake.
 pub(crate) fn headers(revision: Revision, body: &Value) -> Vec<(&'static str, String)> {
     let mut headers = vec![("mcp-protocol-version", revision.features().name.to_owned())];
     if !revision.features().handshake {
@@ -17,8 +16,8 @@ pub(crate) fn headers(revision: Revision, body: &Value) -> Vec<(&'static str, St
     headers
 }
 
-/// Returns the body of a request with id 1. In a revision without a handshake it states the
-/// revision, and the capabilities of the client.
+/// States the revision and the capabilities of the client in a revision without a handshake. The id
+/// is 1.
 pub(crate) fn body(revision: Revision, method: &str, mut params: Value) -> Value {
     if !revision.features().handshake {
         params["_meta"] = json!({
@@ -30,13 +29,11 @@ pub(crate) fn body(revision: Revision, method: &str, mut params: Value) -> Value
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-/// Sends a request in a revision. Returns status and answer.
 pub(crate) async fn ask(server: &Server, key: &Key, revision: Revision, method: &str, params: Value) -> (u16, Value) {
     let body = body(revision, method, params);
     send(server.post(key), &headers(revision, &body), &body).await
 }
 
-/// Sends a request with this body. Returns status and answer.
 pub(crate) async fn send(mut request: RequestBuilder, headers: &[(&str, String)], body: &Value) -> (u16, Value) {
     for (name, value) in headers {
         request = request.header(*name, value);

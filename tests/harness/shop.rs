@@ -1,4 +1,4 @@
-//! The print shop as a second contract for tests of the framework. It has three faults that a real
+//! The print shop as a second contract for tests of the framework, with three faults that a real
 //! shop does not have: a printer whose handler panics, a printer that never answers, and writes
 //! that never end.
 
@@ -18,14 +18,13 @@ use toolwarrant::BoxFuture;
 use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Write};
 
-/// Serves the shop, whose writes never end.
 pub(crate) async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let unruly = Unruly(Shop::new(Machines::default()));
     serve(|_| (Contract(Arc::new(unruly)), Arc::new(Mute)), tenants).await
 }
 
-/// The shop with two more printers: `p-bug` makes a handler panic, `p-slow` makes it wait forever.
-/// Otherwise they equal `p-1`.
+/// Adds `p-bug`, which makes a handler panic, and `p-slow`, which makes it wait forever. Otherwise
+/// they equal `p-1`.
 pub(crate) struct Unruly(Shop);
 
 impl Resource<PrinterId> for Unruly {
@@ -129,7 +128,7 @@ impl JobsTools for Unruly {
     }
 }
 
-/// An executor that accepts every write and never reports its end.
+/// Accepts every write and never reports its end.
 pub(crate) struct Mute;
 
 impl Executor for Mute {

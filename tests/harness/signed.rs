@@ -1,5 +1,5 @@
-//! A client of `/v1` that writes its requests octet by octet, so that a test controls the signed
-//! and the sent request.
+//! A client of `/v1` that writes its requests octet by octet, so that a test controls both the
+//! signed and the sent request.
 
 use crate::harness::{Key, Server};
 use anyhow::Result;
@@ -10,24 +10,21 @@ use std::time::Duration;
 use toolwarrant_signing as signing;
 use toolwarrant_testing::START;
 
-/// A request, to be signed and sent.
 #[derive(Clone)]
 pub(crate) struct Signed {
     pub(crate) key: Key,
     pub(crate) timestamp: String,
     pub(crate) nonce: String,
     pub(crate) method: &'static str,
-    /// The target on the request line.
     pub(crate) target: String,
     /// The path and query to sign, if they differ from the target.
     pub(crate) signed_target: Option<String>,
     pub(crate) idempotency_key: String,
     pub(crate) body: String,
-    /// Additional header lines; a line with a generated name replaces the generated one.
+    /// Replaces a generated line of the same name.
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-/// The answer to a signed request.
 #[derive(Debug)]
 pub(crate) struct SignedAnswer {
     pub(crate) status: u16,
@@ -42,7 +39,6 @@ impl SignedAnswer {
 }
 
 impl Signed {
-    /// Makes a request that is signed at `now`, in Unix seconds.
     pub(crate) fn at(now: u64, key: &Key, method: &'static str, target: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -71,7 +67,6 @@ impl Signed {
         self
     }
 
-    /// Returns the octets of the request.
     pub(crate) fn octets(&self) -> Vec<u8> {
         let Self { key, timestamp, nonce, method, target, signed_target, idempotency_key, body, headers } = self;
         let signed = signed_target.as_ref().unwrap_or(target);
@@ -116,14 +111,14 @@ impl Signed {
         self.try_send(address).await.expect("an answer")
     }
 
-    /// Sends the request. Returns an error if the connection ends before the answer is complete.
+    /// Fails if the connection ends before the answer is complete.
     pub(crate) async fn try_send(&self, address: SocketAddr) -> Result<SignedAnswer> {
         exchange(address, &self.octets()).await
     }
 }
 
 impl Server {
-    /// Makes a request that is signed now, at least one second after the start.
+    /// Signs at least one second after the start.
     pub(crate) fn sign(&self, key: &Key, method: &'static str, target: &str) -> Signed {
         if self.clock.wall() == START {
             self.clock.advance(Duration::from_secs(1));
@@ -136,7 +131,6 @@ impl Server {
     }
 }
 
-/// Sends a request and reads the answer until the server closes the connection.
 pub(crate) async fn exchange(address: SocketAddr, octets: &[u8]) -> Result<SignedAnswer> {
     let answer = driver::exchange(address, octets).await?;
     let body = if answer.body.is_empty() { Value::Null } else { serde_json::from_str(&answer.body).expect("JSON") };

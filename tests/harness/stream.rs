@@ -5,11 +5,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
-/// The time after which an answer counts as missing; this is the only time limit.
+/// An answer then counts as missing; this is the only time limit.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
-/// Reads the next answer on a connection. Returns its status and JSON; the status is 0 if the
-/// connection ends.
+/// Returns the status 0 if the connection ends.
 pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, Value) {
     let mut bytes = Vec::new();
     let whole = async {

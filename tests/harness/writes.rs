@@ -7,43 +7,35 @@ use std::collections::HashMap;
 use std::path::Path;
 use toolwarrant_tasks::store::{LedgerRow, TaskStore};
 
-/// Returns the id of a phone.
 pub(crate) fn phone(number: u32) -> String {
     format!("phone-{number:07}")
 }
 
-/// Returns the arguments that set the proxy of a phone.
 pub(crate) fn proxy(number: u32, key: &str) -> Value {
     json!({"device_id": phone(number), "scheme": "http", "host": "proxy.example.com", "port": 8080,
         "username": "user", "password": "hunter2", "idempotency_key": key})
 }
 
-/// Returns the arguments that start, stop or restart a phone.
 pub(crate) fn power(number: u32, action: &str) -> Value {
     json!({"device_id": phone(number), "action": action})
 }
 
-/// Returns the ledger.
 pub(crate) async fn ledger(server: &Server) -> Vec<LedgerRow> {
     server.store.ledger(0, 1_000).await.expect("a store")
 }
 
-/// Returns the number of ledger entries of that kind.
 pub(crate) async fn entries(server: &Server, kind: &str) -> usize {
     ledger(server).await.iter().filter(|row| row.kind == kind).count()
 }
 
-/// Returns a call that restarts a phone.
 pub(crate) fn restart(number: u32) -> (&'static str, Value) {
     ("set_power", power(number, "restart"))
 }
 
-/// Opens the database for reading, next to the server.
 pub(crate) fn database(data: &Path) -> Connection {
     Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
 }
 
-/// Returns the phase of each task in flight, by device.
 pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
     let db = database(data);
     let mut select = db
@@ -53,9 +45,8 @@ pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
     rows.collect::<Result<_, _>>().expect("text")
 }
 
-/// Waits until each of these phones is in that phase. Returns false once that cannot be any more,
-/// because one of their tasks has ended: a phase can take a few seconds, which a busy machine
-/// misses.
+/// Returns false if one of the tasks has ended: a phase can take a few seconds, which a busy
+/// machine misses.
 pub(crate) async fn reach_phases(data: &Path, expected: &[(u32, &str)]) -> bool {
     let reached = driver::wait_for(async || {
         let phases = phases(data);
@@ -69,7 +60,6 @@ pub(crate) async fn reach_phases(data: &Path, expected: &[(u32, &str)]) -> bool 
     reached.await.expect("the phases come or go")
 }
 
-/// Waits until each of these phones is in that phase.
 pub(crate) async fn wait_for_phases(data: &Path, expected: &[(u32, &str)]) {
     assert!(reach_phases(data, expected).await, "never at once: {expected:?}; they are {:?}", phases(data));
 }

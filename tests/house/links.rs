@@ -17,8 +17,7 @@ fn every_link_of_the_pages_leads_to_a_file_and_to_a_heading_in_it() {
     assert_none(broken.map(|(page, link)| (display(page), format!("leads nowhere: {link}"))));
 }
 
-/// Returns the targets of a page's relative links, outside of code blocks: `[text](target)`, and
-/// `[text]: target` at the start of a line.
+/// Finds `[text](target)`, and `[text]: target` at the start of a line.
 fn links(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(page) {
@@ -29,8 +28,7 @@ fn links(page: &str) -> Vec<String> {
     found
 }
 
-/// Returns the anchors of a page's headings: in lower case, without punctuation, with hyphens for
-/// spaces.
+/// Returns lower case, without punctuation, with hyphens for spaces.
 fn anchors(page: &str) -> impl Iterator<Item = String> {
     let headings = prose(page).filter(|line| line.starts_with('#'));
     headings.map(|line| line.trim_start_matches('#').trim()).map(|heading| {
@@ -39,7 +37,6 @@ fn anchors(page: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the lines of a page outside of its code blocks.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     page.lines().filter(move |line| {

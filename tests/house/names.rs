@@ -4,12 +4,11 @@ use super::{all_files, assert_none, display, place_lines, read, root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Participles that do not end in `ed`. They are for fields, and for functions that return a
-/// `bool`.
+/// For fields, and for functions that return a `bool`. None ends in `ed`.
 const PARTICIPLES: &str = "told shown kept seen sent made held known meant done gone left found given taken written \
                            spoken drawn lost chosen said heard understood hidden forgotten laid misled built begun broken";
 
-/// Verbs and nouns that end in `ed`, and a method that a trait of hyper names.
+/// Also a method that a trait of hyper names.
 const VERBS: &str = "need feed seed embed exceed proceed shed deed connected";
 
 #[test]
@@ -57,8 +56,7 @@ fn names_that_are_wrong_are_found() {
     assert_eq!(type_name("    type Error = ();"), None);
 }
 
-/// Returns the name of the type that a line declares, and true if it is public. An associated type
-/// has the name that its trait gives.
+/// Skips associated types, whose names their traits give.
 fn type_name(line: &str) -> Option<(bool, &str)> {
     let words = line.trim_start();
     let (is_public, words) = match words.strip_prefix("pub") {
@@ -72,8 +70,7 @@ fn type_name(line: &str) -> Option<(bool, &str)> {
     (is_declared && name.starts_with(|c: char| c.is_ascii_uppercase())).then_some((is_public, name))
 }
 
-/// Returns true if a line declares a function whose name begins with a participle, unless it
-/// returns a `bool` or a moment.
+/// Exempts functions that return a `bool` or a moment.
 fn is_participle(line: &str) -> bool {
     let Some((before, after)) = line.split_once("fn ") else { return false };
     let is_head =
@@ -87,14 +84,13 @@ fn is_participle(line: &str) -> bool {
     is_head && !is_exempt && (first.len() > 3 && first.ends_with("ed") || is_one(PARTICIPLES))
 }
 
-/// Returns every Rust file but two kinds: the generator has, as text, types that it writes
-/// elsewhere, and each program in `ui` is compiled alone.
+/// Leaves out the generator, whose types are text, and the programs in `ui`, each of which is
+/// compiled alone.
 fn sources() -> impl Iterator<Item = PathBuf> {
     let others = ["macros/codegen", "tests/contract/ui"];
     all_files(&["."]).into_iter().filter(move |path| !others.iter().any(|other| display(path).starts_with(other)))
 }
 
-/// Returns the folder of the package that has this file.
 fn crate_of(path: &Path) -> String {
     let package = path.ancestors().find(|folder| folder.join("Cargo.toml").exists());
     display(package.unwrap_or(root()))

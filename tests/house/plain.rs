@@ -5,15 +5,13 @@ use super::{all_files, assert_none, place_lines, read, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The width of a line of prose, its indentation and slashes included.
 const WIDEST_LINE: usize = 100;
 
 const LONGEST_SENTENCE: usize = 40;
 
-/// First words of a sentence that would hide its subject.
+/// These hide the subject of a sentence.
 const OPENINGS: [&str; 3] = ["What", "Whether", "Who"];
 
-/// Turns of phrase, each with a plainer one.
 const BANNED: [(&str, &str); 12] = [
     ("so many", "that many"),
     ("for who", "for the caller that"),
@@ -66,17 +64,12 @@ fn prose_that_is_not_plain_is_found() {
     assert_eq!(count("x.rs", "/// `What`:\n/// ```\n/// Who is so many\n/// ```\nlet what = \"Who\";"), 0);
 }
 
-/// Lines of prose that belong together.
 struct Paragraph {
-    /// The file and the number of the first line.
     place: String,
-    /// The lines as they stand in the file.
     lines: Vec<String>,
-    /// Their words, without slashes and marks of a list.
     text: String,
 }
 
-/// Returns what is wrong with a paragraph.
 fn faults(paragraph: &Paragraph) -> Vec<String> {
     let is_wide = |line: &&String| line.chars().count() > WIDEST_LINE && line.trim().contains(' ');
     let wide = paragraph.lines.iter().find(is_wide).map(|line| format!("wider than {WIDEST_LINE} columns: {line}"));
@@ -94,15 +87,15 @@ fn faults(paragraph: &Paragraph) -> Vec<String> {
     wide.into_iter().chain(turns).chain(sentences).collect()
 }
 
-/// Returns the words of a text: each span of code is one word, and each sentence ends in ` . `.
+/// Makes each span of code one word, and ends each sentence in ` . `.
 fn without_code(text: &str) -> String {
     let parts = text.split('`').enumerate().map(|(at, part)| if at % 2 == 0 { part } else { "code" });
     let words = format!(" {} ", parts.collect::<String>().replace([',', ';', ':', '(', ')', '*'], " "));
     [". ", "? ", "! "].iter().fold(words, |words, end| words.replace(end, " . ")).replace("  ", " ")
 }
 
-/// Returns the paragraphs of a page, or of the comments of a Rust file that stand on a line of
-/// their own. Tables, headings and blocks of code are not prose.
+/// Reads only comments that stand on a line of their own. Tables, headings and blocks of code are
+/// not prose.
 fn paragraphs(path: &Path, text: &str) -> Vec<Paragraph> {
     let is_rust = path.extension().is_some_and(|extension| extension == "rs");
     let (mut found, mut is_open, mut is_code) = (Vec::<Paragraph>::new(), false, false);
@@ -132,8 +125,7 @@ fn paragraphs(path: &Path, text: &str) -> Vec<Paragraph> {
     found
 }
 
-/// Returns the pages in Markdown. Generated ones of the contract and the rules are in `spec` and
-/// `tests`.
+/// Leaves out the generated pages in `spec` and `tests`.
 pub(super) fn pages() -> Vec<PathBuf> {
     let folders = [root().to_owned(), root().join("docs")];
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder of the repository"));

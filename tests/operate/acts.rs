@@ -9,11 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The ways to a server, with the roles that they give.
 const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/view.sock"];
 
-/// Commands, each with the exit code of the owner, of a member of the operate group, and of one of
-/// the view group. `KEY` stands for a key.
+/// The exit codes of the owner, of a member of the operate group, and of one of the view group.
+/// `KEY` stands for a key.
 const COMMANDS: [(&str, [i32; 3]); 34] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
@@ -51,8 +50,7 @@ const COMMANDS: [(&str, [i32; 3]); 34] = [
     ("app revoke demo nothing", [1, 1, 6]),
 ];
 
-/// Starts the program with sockets for groups in its home. The groups are that of this process,
-/// because any user can give a file to it.
+/// Uses the group of this process, because any user can give a file to it.
 async fn start() -> (Program, Arc<TempDir>) {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let sockets = home.path().join("sockets");
@@ -63,7 +61,6 @@ async fn start() -> (Program, Arc<TempDir>) {
     (Program::start_at(Arc::clone(&home), &[&flags[..], WATCHED].concat()).await, home)
 }
 
-/// Runs a command on the server in `home`. Relative paths are in `home`.
 async fn run(home: &Path, line: &str) -> (i32, Value) {
     let place = |word: &str| match word.starts_with("sockets/") || word.starts_with("data/") {
         true => home.join(word).display().to_string(),
@@ -145,7 +142,6 @@ async fn a_leak_is_closed_and_who_did_it_why_and_when_can_be_read_everywhere() {
     assert_eq!(lines[0]["operator"]["claims"], json!({"as": "carol", "reason": "leaked"}));
     assert!(!json!([shown, lines]).to_string().contains(&key.secret), "no secret is in an act");
 
-    // The same without a server.
     program.stop().await;
     let (code, answer) = run(home.path(), "app rename demo shop --reason typo").await;
     assert_eq!(code, 0, "{answer}");

@@ -18,7 +18,6 @@ use toolwarrant::handler::Grants;
 use toolwarrant_audit::days;
 use toolwarrant_testing::Tenant;
 
-/// Returns the newest file of a trail.
 fn newest(data: &Path) -> PathBuf {
     days(&data.join("audit")).expect("a folder").pop().expect("a file")
 }
@@ -31,8 +30,7 @@ fn edit(data: &Path, edit: impl FnOnce(&mut Vec<String>)) {
     fs::write(path, lines.concat()).expect("written");
 }
 
-/// A change of a trail of five calls. The trail has an opening, then a line and a seal for each
-/// call.
+/// The trail has an opening, then a line and a seal for each of five calls.
 type Tampering = (&'static str, fn(&Path));
 
 const TAMPERING: &[Tampering] = &[
@@ -53,10 +51,10 @@ const TAMPERING: &[Tampering] = &[
     }),
 ];
 
-/// Number of acts of the first start: two applications, each with a key.
+/// Two applications, each with a key.
 const DEMO_ACTS: u64 = 4;
 
-/// Makes five calls, each sealed before the next one, and stops the server.
+/// Seals each call before the next one.
 async fn five_calls() -> Arc<TempDir> {
     let mut program = Program::start(&[]).await;
     // The lines of the first acts have a seal of their own.
@@ -107,7 +105,6 @@ async fn a_trail_is_sound_after_a_kill_and_the_next_start_seals_it() {
     let mut keys = Vec::new();
     for _ in 0..3 {
         let mut program = Program::start_at(home.clone(), &[]).await;
-        // Only the first start prints the keys.
         keys = if keys.is_empty() { program.keys.clone() } else { keys };
         program.keys.clone_from(&keys);
         program.call("list_devices", json!({})).await.expect("a page");
@@ -173,7 +170,7 @@ async fn while_the_audit_cannot_be_written_readyz_says_so() {
     until(&ready, 200).await;
 }
 
-/// Uses the longest names, and as many as a call may have: the most that a refused call could write
+/// The longest names, and as many as a call may have, are the most that a refused call could write
 /// to a disk.
 #[tokio::test]
 async fn a_key_that_only_reads_and_is_refused_all_the_time_fills_no_disk() {

@@ -1,5 +1,4 @@
-//! A backup taken while the program serves, and the folder restored from it: the commands of an
-//! operator and their output.
+//! A backup taken while the program serves, and the folder restored from it.
 
 use crate::harness::Key;
 use crate::harness::program::{Program, binary, json_of, key_of, operate, start, steady};
@@ -16,7 +15,6 @@ use std::time::SystemTime;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Makes a folder that contains only the master key of another one.
 fn empty_beside(data: &Path) -> (Arc<TempDir>, PathBuf) {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let folder = home.path().join("data");
@@ -26,7 +24,6 @@ fn empty_beside(data: &Path) -> (Arc<TempDir>, PathBuf) {
     (home, folder)
 }
 
-/// Returns the names of the files in a folder, without those of a running server.
 fn names(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).expect("a folder").flatten();
     let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().expect("text")).collect();
@@ -34,12 +31,10 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the commands that the simulated phones took.
 fn journal(data: &Path) -> String {
     fs::read_to_string(data.join("simulated.jsonl")).expect("the journal")
 }
 
-/// Returns the states of these keys of `shop`, as the operator sees them.
 async fn states(data: &Path, keys: [&Key; 3]) -> [String; 3] {
     let listed = json_of(data, "key list shop").await;
     keys.map(|key| {
@@ -117,7 +112,6 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let (tool, arguments) = restart(1);
     program.call(tool, arguments).await.expect("it goes on");
     program.stop().await;
-    // This holds after the next start too.
     let listed = json_of(&restored, "key list shop").await;
     assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
 }
@@ -134,7 +128,6 @@ async fn a_restored_folder_has_the_acts_the_last_uses_and_the_suspended_and_dele
     for line in ["app suspend paused --reason debts", "app delete off --yes", &format!("key suspend {}", used.id)] {
         json_of(&data, line).await;
     }
-    // A restored list has all of them: the acts, the last use, and `suspended_at`.
     let asked = ["acts", "app list", "app list --deleted", "key list shop"];
     let place = TempDir::new().expect("a temporary folder");
     json_of(&data, &format!("backup {}/one.tar", place.path().display())).await;
@@ -194,7 +187,7 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
     assert_eq!(fs::read_to_string(&there).expect("text"), "mine");
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     // First there is room for the copy of the database, but not for the backup file that contains
-    // it; then there is room for neither.
+    // it; then for neither.
     let size = data.join("cloudphone.db").metadata().expect("a file").len();
     for bytes in [size + 2_000, 8_000] {
         prlimit(pid, Resource::Fsize, Rlimit { current: Some(bytes), maximum: None }).expect("it is ours");
@@ -203,13 +196,12 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
         assert_eq!(names(place.path()), ["there"], "{bytes}");
     }
     prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).expect("it is ours");
-    // The path is relative to the folder of the command, which is not the folder of the server.
+    // The path is relative to the folder of the command, not of the server.
     let mut taken = Command::new(binary());
     taken.args(["backup", "here.tar", "--data"]).arg(&data).current_dir(place.path()).kill_on_drop(true);
     assert!(taken.status().await.expect("the program runs").success());
     assert_eq!(names(place.path()), ["here.tar", "there"]);
     program.stop().await;
-    // A backup works without a server too.
     let (code, said) = operate(&data, &format!("backup {}/offline.tar", place.path().display())).await;
     assert_eq!(code, 0, "{said}");
 }
@@ -278,7 +270,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     refused(&empty, &restore, "contains cloudphone.db").await;
 }
 
-/// Returns a backup with one entry changed or added, and a digest that fits.
+/// Changes or adds one entry, with a digest that fits.
 fn forge(backup: &[u8], entry: &str, content: &[u8]) -> Vec<u8> {
     let octal =
         |field: &[u8]| usize::from_str_radix(std::str::from_utf8(&field[..11]).expect("digits"), 8).expect("a size");

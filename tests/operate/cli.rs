@@ -12,8 +12,6 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use toolwarrant::operator::{DataFolder, Names};
 
-/// Runs commands in order. Returns each with its output and its exit code. The names of all tools
-/// are left out.
 async fn transcript(data: &Path, lines: &[&str]) -> String {
     let mut out = String::new();
     let all: Vec<_> = CATALOGUE.tools.iter().map(|tool| tool.name).collect();
@@ -83,7 +81,6 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
     insta::assert_snapshot!(seen[0]);
 }
 
-/// Returns the text of a member in each item of a list.
 fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
     list.as_array().expect("a list").iter().map(|item| item[member].as_str().expect("text")).collect()
 }

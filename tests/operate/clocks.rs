@@ -85,15 +85,13 @@ fn twelve_phones(setup: Setup<'_, ()>) -> Service<Contract<Phones>> {
     Service::new(handlers).executor(executor)
 }
 
-/// Returns a clock of a process at that many milliseconds after the start of the test. The clock of
-/// the machine is `wall_ahead` milliseconds ahead of it.
+/// Makes the clock of the machine `wall_ahead` milliseconds ahead of `at`.
 fn clock(at: i64, wall_ahead: i64) -> Clock {
     let clock = Clock::manual(START.plus(Duration::from_millis(at.unsigned_abs())));
     clock.shift_wall(wall_ahead);
     clock
 }
 
-/// Sends signed requests. Returns the status of each answer.
 async fn statuses(server: &TestServer, requests: &[Signed]) -> Vec<u16> {
     let mut statuses = Vec::new();
     for request in requests {
@@ -102,8 +100,7 @@ async fn statuses(server: &TestServer, requests: &[Signed]) -> Vec<u16> {
     statuses
 }
 
-/// A server takes signed requests, ends, and continues on another clock. At the end, the clock of
-/// the machine shows the time of signing.
+/// At the end, the clock of the machine shows the time of signing.
 #[tokio::test]
 async fn no_signed_request_is_taken_again_after_the_clock_ran_ahead_and_was_put_right() {
     for jump in [600_000, DAY / 12, DAY - 2 * DAY / 24, DAY + DAY / 24] {
@@ -111,7 +108,7 @@ async fn no_signed_request_is_taken_again_after_the_clock_ran_ahead_and_was_put_
         let ahead = if jump < DAY { (jump, 0) } else { (0, jump) };
         let put_right = if jump < DAY { (jump, -jump) } else { (0, 0) };
         // The clocks of the run that takes the requests, of a run between, and of the last run; the
-        // time from the begin of the last run to the time of signing.
+        // time from the last begin to the time of signing.
         let cases = [
             ("ahead at a start", ahead, None, put_right, jump),
             ("ahead while it runs", (0, jump), None, (0, 0), jump),

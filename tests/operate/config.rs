@@ -9,7 +9,6 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Runs `config check` on a file with that text.
 async fn check(text: &str) -> (bool, Value) {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("cloudphone.toml");
@@ -32,7 +31,6 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md")).expect("a page");
     let (_, serving) = page.split_once("## Serving").expect("a section");
     let rows = serving.split("\n## ").next().expect("rows").lines().filter_map(|line| line.strip_prefix("| `--"));
-    // Each row: the name, the placeholder for the value, and the default.
     let rows = rows.map(|row| {
         let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['`', '\u{2217}'])).collect();
         let (name, value) = cells[0].split_once(' ').unwrap_or((cells[0], ""));
@@ -46,7 +44,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
             ("", _) => "true".to_owned(),
             ("HOST" | "ORIGIN" | "ADDRESS[/BITS]", "") => r#"["127.0.0.1"]"#.to_owned(),
             ("ADDRESS:PORT", "") => r#""127.0.0.1:0""#.to_owned(),
-            // Simulated phones cannot have a shared store. An empty value counts as not set.
+            // Simulated phones cannot have a shared store.
             ("URL", "") if *name == "store" => "\"\"".to_owned(),
             ("URL", "") => r#""http://127.0.0.1:8081""#.to_owned(),
             (_, "") if *name == "cell" => "\"eu1\"".to_owned(),

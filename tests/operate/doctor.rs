@@ -11,8 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Makes a folder without a running server, where one write has ended as `failed_silent` and
-/// another is in flight.
+/// Leaves a write that has ended as `failed_silent` and another that is in flight.
 async fn make_used_folder() -> Arc<TempDir> {
     let mut program = Program::start(&[]).await;
     let write = json!({"device_id": "phone-0000013", "action": "restart"});
@@ -31,7 +30,7 @@ fn sql(data: &Path, sql: &str) {
     db.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {sql}")).expect("SQL");
 }
 
-/// Stores a text as the time. The schema does not allow that, so it is changed meanwhile.
+/// Changes the schema meanwhile, which does not allow a text.
 fn set_clock_to_text(data: &Path) {
     let schema =
         |to: &str| format!("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = {to} WHERE name = 'clock';");
@@ -39,7 +38,6 @@ fn set_clock_to_text(data: &Path) {
     sql(data, &format!("INSERT OR REPLACE INTO clock VALUES (1, 'noon'); {}", schema("sql || 'STRICT'")));
 }
 
-/// Overwrites a page in the middle of the database.
 fn damage(data: &Path) {
     let mut file = OpenOptions::new().write(true).open(data.join("cloudphone.db")).expect("a database");
     let middle = file.metadata().expect("a file").len() / 4096 / 2 * 4096;
@@ -51,7 +49,6 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// Moves a file out of the folder, and leaves a link to it.
 fn move_away(data: &Path, name: &str) -> PathBuf {
     let elsewhere = data.with_file_name(name);
     fs::rename(data.join(name), &elsewhere).expect("moved");
@@ -59,13 +56,12 @@ fn move_away(data: &Path, name: &str) -> PathBuf {
     elsewhere
 }
 
-/// Puts a pipe without a writer in place of a file.
 fn pipe(path: &Path) {
     let _ = fs::remove_file(path);
     assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().expect("mkfifo").success());
 }
 
-/// A fault: its cause, the check that reports it, and a part of the report.
+/// The cause, the check that reports it, and a part of the report.
 type Fault = (fn(&Path), &'static str, &'static str);
 
 const FAULTS: &[Fault] = &[

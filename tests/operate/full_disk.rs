@@ -15,35 +15,29 @@ use std::thread;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use toolwarrant_audit::{days, is_chain_line};
 
-/// The number of writes that clients try while the disk is full.
 const ASKED: usize = 20;
 
-/// Limits the size of the program's files from now on; `None` lifts the limit.
 fn limit(program: &Program, bytes: Option<u64>) {
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it is ours");
 }
 
-/// Starts the program with its log on this pipe. It ignores the signal, so that a write beyond the
-/// limit fails as on a full disk.
+/// Ignores the signal, so that a write beyond the limit fails as on a full disk.
 async fn start(log: PipeWriter) -> Program {
     Program::start_by(|start| start.flags(WATCHED).after(r#"trap "" XFSZ"#).log(log)).await
 }
 
-/// Restarts that phone. Returns the id of the accepted task.
 async fn start_restart(program: &Program, phone: u32) -> String {
     let (tool, arguments) = restart(phone);
     let task = program.call(tool, arguments).await.expect("accepted");
     task["task_id"].as_str().expect("an id").to_owned()
 }
 
-/// Makes a pipe for the log, and a channel that receives the logged lines.
 fn lines() -> (PipeWriter, UnboundedReceiver<Value>) {
     let ((log, into), (tell, told)) = (pipe().expect("a pipe"), unbounded_channel());
     thread::spawn(move || {
         for line in BufReader::new(log).lines() {
             let line = serde_json::from_str(&line.expect("text")).expect("JSON");
-            // The test may have failed and dropped the receiver.
             let _ = tell.send(line);
         }
     });
@@ -180,7 +174,6 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     again.stop().await;
 }
 
-/// Returns the text without the times and ids that differ from run to run.
 fn without_times(text: &str) -> String {
     let lines = text
         .lines()

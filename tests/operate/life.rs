@@ -1,5 +1,5 @@
-//! The life of applications and keys: suspended, resumed, re-rated, labelled, rotated and deleted,
-//! as their clients and their operator see it. State files, and the search for an id.
+//! The life of applications and keys, as their clients and their operator see it. State files, and
+//! the search for an id.
 
 use crate::harness::Key;
 use crate::harness::program::{Program, json_of, key_of, operate};
@@ -13,7 +13,6 @@ use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tokio::process::Command;
 
-/// Calls a tool with a key, and returns `ok` or the code of the failure with its message.
 async fn ask(program: &Program, key: &Key, tool: &str, arguments: &Value) -> String {
     let Key { id, secret } = key;
     if program.status(id, secret).await == 401 {
@@ -28,7 +27,6 @@ async fn ask(program: &Program, key: &Key, tool: &str, arguments: &Value) -> Str
     }
 }
 
-/// Replaces times in quotes.
 fn without_times(text: &str) -> String {
     let is_time = |part: &str| part.len() == 24 && part.starts_with("20") && part.ends_with('Z');
     text.split('"').map(|part| if is_time(part) { "TIME" } else { part }).collect::<Vec<_>>().join("\"")
@@ -183,8 +181,7 @@ async fn a_state_file_becomes_commands_and_then_there_is_nothing_to_do() {
     }
 }
 
-/// State files for a server with `demo`, `demo-read`, `shop` and `it's`, and parts of the message
-/// about each.
+/// The server has `demo`, `demo-read`, `shop` and `it's`.
 const WRONG_FILES: [(&str, &[&str]); 40] = [
     ("x = 1", &["unknown key `x`", "declared are `application`"]),
     ("x = 1\n[y]\nz = 2", &["2 mistakes", "`x`", "`y`"]),
@@ -303,7 +300,6 @@ async fn every_id_is_found_with_what_belongs_to_it() {
         json_of(&data, &format!("device assign phone-0000002 {command}")).await;
         assert_eq!(json_of(&data, "device states --app phone-0000002").await["count"], count, "{command}");
     }
-    // Filters of lists.
     let listed = async |flags: &str| json_of(&data, &format!("task list {flags}")).await;
     for (flags, count) in [
         ("--tool set_power --status success --status dispatched --status failed", 1),
@@ -320,7 +316,6 @@ async fn every_id_is_found_with_what_belongs_to_it() {
     assert!(code == 2 && failure["error"]["code"] == "usage" && said.contains("failed_silent"), "{said}");
 }
 
-/// Writes a state file with that many new applications. Returns the command that applies it.
 fn write_state(home: &TempDir, applications: usize) -> String {
     let file = home.path().join("state.toml");
     let one = |n| format!("[application.s{n}]\npermissions = [\"device\"]\nlabels = {{ owner = \"o{n}\" }}\n");

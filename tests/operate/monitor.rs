@@ -15,8 +15,7 @@ use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::Names;
 use toolwarrant_operator::metrics::ServiceStatus;
 
-/// Parses a page of metrics as strictly as the format is specified. Returns each series with its
-/// value.
+/// Parses as strictly as the format is specified.
 fn parse(page: &str) -> BTreeMap<String, f64> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -60,7 +59,6 @@ fn parse(page: &str) -> BTreeMap<String, f64> {
     all
 }
 
-/// Series of the page with the values that they must have by then.
 const COUNTED: &[(&str, u32)] = &[
     (r#"build_info{version="0.1.0"}"#, 1),
     (r#"tool_calls_total{tool="list_devices",outcome="ok"}"#, 3),
@@ -105,8 +103,7 @@ async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() 
     program.keys = vec![reading];
     program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect_err("forbidden");
 
-    // One request of the budget is already spent, so the last of six batches of fifty exceeds the
-    // budget of 300.
+    // One request is already spent, so the last of six batches of fifty exceeds the budget of 300.
     let mut answer = String::new();
     for method in ["ping", "ping", "ping", "ping", "ping", "tools/call"] {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"name": "list_devices"}});
@@ -143,7 +140,6 @@ async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() 
     assert!(code == 1 && said.contains(&format!("{task} ended as failed_silent and has no refund")), "{said}");
 }
 
-/// Starts a monitor without a server.
 async fn open() -> Monitor {
     let policy = HostOriginPolicy::keyless(None, &[]).expect("a policy");
     let status = Arc::new(ServiceStatus::new(Arc::new(Names::of("cloudphone", "0")), Timestamp(7_000)));

@@ -13,17 +13,16 @@ use std::thread;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// The user of the service, and another one. They need no name on this machine.
+/// They need no name on this machine.
 const SERVICE: u32 = 61_234;
 const OTHER: u32 = 61_235;
 
 const ROOT: u32 = 0;
 
-/// The groups of those who may change something, and of those who may read.
+/// The first may change something, the second may only read.
 const OPERATE: u32 = 61_236;
 const VIEW: u32 = 61_237;
 
-/// Runs one command as a user. Returns the exit code, and the whole output.
 async fn run_as(user: u32, data: &Path, line: &str) -> (i32, String) {
     let mut command = Command::new(binary());
     command.args(line.split(' ')).arg("--data").arg(data).uid(user).gid(user).kill_on_drop(true);
@@ -32,8 +31,7 @@ async fn run_as(user: u32, data: &Path, line: &str) -> (i32, String) {
     (output.status.code().expect("an exit code"), text)
 }
 
-/// Makes a home with a data folder of the service, where its server has run.
-/// `None` if this machine does not allow that.
+/// Returns `None` if this machine does not allow that.
 async fn make_used_home() -> Option<Arc<TempDir>> {
     let is_open = |folder: &Path| folder.metadata().is_ok_and(|about| about.mode() & 0o001 != 0);
     if !rustix::process::geteuid().is_root() {
@@ -54,7 +52,6 @@ async fn make_used_home() -> Option<Arc<TempDir>> {
     Some(home)
 }
 
-/// Starts a server as the user of the service, and stops it.
 async fn serve_as_service(home: &Arc<TempDir>) {
     let id = SERVICE.to_string();
     let as_service = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
@@ -65,7 +62,6 @@ async fn serve_as_service(home: &Arc<TempDir>) {
     program.stop().await;
 }
 
-/// Returns everything in a folder that does not belong to `user`, the folder included.
 fn list_of_others(user: u32, folder: &Path) -> Vec<PathBuf> {
     let inside = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
     let below = inside.flat_map(|path| if path.is_dir() { list_of_others(user, &path) } else { vec![path] });
@@ -226,7 +222,6 @@ async fn root_restores_into_a_folder_that_it_makes_for_the_user_of_the_service()
     serve_as_service(&home).await;
 }
 
-/// Starts a server of the user of the service, with a socket for each group in `sockets`.
 async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
     let sockets = home.path().join("sockets");
     fs::create_dir(&sockets).expect("a folder");
@@ -239,8 +234,7 @@ async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
     (Program::start_as(home.clone(), start(home).through(&as_service).flags(&flags)).await, sockets)
 }
 
-/// Runs a command with `--json` as a user of a group, in a folder without data. `sudo_user` is what
-/// `sudo` would set.
+/// Sets `sudo_user` as `sudo` would.
 async fn run_as_member(user: u32, group: u32, folder: &Path, sudo_user: &str, line: &str) -> (i32, Value) {
     let mut command = Command::new(binary());
     command.args(line.split(' ')).arg("--json").env("SUDO_USER", sudo_user).env("CLOUDPHONE_OPERATOR_SOCKETS", folder);
@@ -249,7 +243,6 @@ async fn run_as_member(user: u32, group: u32, folder: &Path, sudo_user: &str, li
     (output.status.code().expect("an exit code"), serde_json::from_slice(&output.stdout).expect("one JSON document"))
 }
 
-/// Sends a request straight to a socket as a user of a group.
 fn send_as(user: u32, group: u32, socket: PathBuf, request: Value) -> io::Result<Value> {
     // The user of a thread is its own, and the system reads it when the thread connects.
     let send = move || {

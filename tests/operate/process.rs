@@ -13,23 +13,21 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-/// The time after which something counts as hanging; this is the only time limit.
+/// The only time limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Several times the capacity of a pipe on Linux.
 const LOUD: usize = 256 << 10;
 
-/// Connections, of which the server serves more at a time.
+/// The server serves more at a time.
 const AT_A_TIME: usize = 50;
 
-/// Starts the program with its log on a pipe.
 async fn with_log_in_pipe() -> (Program, PipeReader) {
     let (reader, writer) = pipe().expect("a pipe");
     (Program::start_by(|start| start.flags(&["--log", "debug"]).log(writer)).await, reader)
 }
 
-/// Makes it log at least that many bytes: each connection that ends in the middle of a request is
-/// one line.
+/// Ends connections in the middle of a request: each is one logged line.
 async fn be_loud(program: &Program, bytes: usize) {
     let line =
         "0000-00-00T00:00:00.000000Z DEBUG a connection ended early error=connection closed before message completed\n";
@@ -38,8 +36,7 @@ async fn be_loud(program: &Program, bytes: usize) {
         for _ in 0..AT_A_TIME {
             begin().expect("a connection");
         }
-        // The server accepts connections in order. When it has answered this call, it has accepted
-        // all of the above.
+        // The server accepts connections in order: it has accepted all of the above.
         let answered = wait_for(async || {
             let called = driver::call(program.address, &program.keys[0], "list_devices", &json!({})).await;
             called.map(drop).map_err(|error| format!("{error:#}"))
@@ -78,14 +75,12 @@ async fn a_log_that_nobody_reads_keeps_no_stop_waiting() {
 #[tokio::test]
 async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     let (reader, writer) = pipe().expect("a pipe");
-    // Fills the pipe.
     rustix::io::ioctl_fionbio(&writer, true).expect("a pipe");
     while std::io::Write::write(&mut &writer, &[b'\n'; 4096]).is_ok() {}
     rustix::io::ioctl_fionbio(&writer, false).expect("a pipe");
     let home = TempDir::new().expect("a temporary folder");
     let mut command = plain(&home).command().expect("a log");
     let mut child = command.stdout(writer).kill_on_drop(true).spawn().expect("the program starts");
-    // The server creates this socket when it is ready.
     let serves = home.path().join("data/admin.sock");
     while tokio::net::UnixStream::connect(&serves).await.is_err() {
         assert!(child.try_wait().expect("a state").is_none(), "it has ended");
@@ -97,7 +92,6 @@ async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     drop(reader);
 }
 
-/// Prepares a start of the program in this folder without `--demo`.
 fn plain(home: &TempDir) -> Start {
     Start::new(binary(), home.path())
 }
@@ -119,7 +113,6 @@ async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_command
         ["app create demo --permission device --permission stream", "device assign demo --all", "key create demo"]
     );
     assert_eq!(json_of(&data, "app list").await, json!([]));
-    // Runs the commands as pasted into a shell.
     let program = binary();
     let script = said.lines().filter(|line| line.starts_with("  cloudphone ")).collect::<Vec<_>>().join("\n");
     let script = script.replace("  cloudphone ", &format!("{} ", program.display()));
@@ -192,8 +185,7 @@ async fn nothing_dumps_its_memory_unless_a_flag_says_so() {
     }
 }
 
-/// Counts each of these texts in the writable memory of a process, as far as the system lets this
-/// process read it.
+/// Reads as far as the system lets this process.
 fn copies(id: u32, texts: &[String]) -> std::io::Result<Vec<usize>> {
     let maps = std::fs::read_to_string(format!("/proc/{id}/maps"))?;
     let memory = std::fs::File::open(format!("/proc/{id}/mem"))?;
@@ -244,8 +236,7 @@ async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
     for task in tasks {
         program.task(&task).await;
     }
-    // Other requests, on other connections, go through the same buffers. They are as long as those
-    // before, so they overwrite them fully.
+    // These are as long as the requests before, so they overwrite the same buffers fully.
     let long = json!({"device_id": "x".repeat(400)});
     for _ in 0..50 {
         program.call("list_devices", json!({"limit": 20})).await.expect("phones");

@@ -183,8 +183,8 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
         program.call("set_power", arguments).await.map_err(|failure| failure["code"].clone())
     };
     write(1).await.expect("accepted");
-    // The store fails once, because another process holds the lock of the database longer than the
-    // store waits. It logs that.
+    // Another process holds the lock of the database longer than the store waits, which the store
+    // logs.
     let db = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     assert_eq!(write(7).await, Err(json!("overloaded")));

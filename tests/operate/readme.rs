@@ -12,8 +12,8 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Prepares a shell for a block. Other ports and an installed program are the only differences from
-/// a reader's machine: they come from the environment.
+/// Takes other ports and an installed program from the environment: only these differ from a
+/// reader's machine.
 fn shell(home: &Path, script: &str, variables: &[(&str, &str)]) -> Command {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = format!("{}:{}", home.join("bin").display(), std::env::var("PATH").expect("a PATH"));
@@ -23,7 +23,6 @@ fn shell(home: &Path, script: &str, variables: &[(&str, &str)]) -> Command {
     shell
 }
 
-/// A shell and the programs that it runs. They end with the test.
 struct Group(Pid);
 
 impl Drop for Group {
@@ -72,7 +71,6 @@ async fn the_commands_of_the_readme_print_what_it_shows_and_leave_nothing_in_the
     assert!(home.path().join("data/cloudphone.db").exists());
 }
 
-/// Fails unless each member that a page shows was printed.
 fn assert_shows(printed: &Value, shown: &Value) {
     match shown.as_object() {
         Some(members) => members.iter().for_each(|(name, shown)| assert_shows(&printed[name], shown)),

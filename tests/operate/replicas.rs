@@ -21,7 +21,6 @@ const CONFIGURATION: &str = include_str!("../../docs/cluster/cloudphone.toml");
 const BALANCER: &str = include_str!("../../docs/cluster/haproxy.cfg");
 const CELLS: &str = include_str!("../../docs/cluster/cells.cfg");
 
-/// Replaces parts of a text, each of which it must contain.
 pub(super) fn adapt(text: &str, changes: &[(&str, &str)]) -> String {
     changes.iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from} is not in {text}");
@@ -29,7 +28,6 @@ pub(super) fn adapt(text: &str, changes: &[(&str, &str)]) -> String {
     })
 }
 
-/// Waits until the server at that address shows that many phones.
 pub(super) async fn until_listed(address: SocketAddr, key: &KeyPair, phones: usize) {
     let listed = wait_for(async || {
         let page = call(address, key, "list_devices", &json!({})).await.expect("an answer").expect("a page");
@@ -38,29 +36,25 @@ pub(super) async fn until_listed(address: SocketAddr, key: &KeyPair, phones: usi
     listed.await.unwrap_or_else(|error| panic!("{phones} phones: {error}"));
 }
 
-/// Returns true if the program can be run.
 async fn is_installed(program: &str, flag: &str) -> bool {
     Command::new(program).arg(flag).output().await.is_ok()
 }
 
-/// Runs a program that must succeed and say nothing.
 async fn check(program: &str, arguments: &[&str], file: &Path) {
     let output = Command::new(program).args(arguments).arg(file).output().await.expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
 }
 
-/// The addresses of the replicas, each with that of its monitor.
 type Places = [[SocketAddr; 2]; 2];
 
-/// Returns addresses that are free at present.
 fn find_places() -> Places {
     let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
     let places = [[free(), free()], [free(), free()]];
     places.map(|pair| pair.map(|listener| listener.local_addr().expect("an address")))
 }
 
-/// Starts a replica with the command of the unit, and the configuration next to it.
+/// Takes the command of the unit.
 fn start_replica(
     home: &Path,
     (name, [listen, monitor]): (&str, [SocketAddr; 2]),
@@ -96,7 +90,6 @@ fn start_replica(
     Process::start(command).expect("it starts")
 }
 
-/// Waits until the monitor of a replica answers with this status.
 async fn until_ready(monitor: SocketAddr, status: u16) {
     let ready = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
         Ok(answer) if answer.status == status => Ok(()),
@@ -105,14 +98,12 @@ async fn until_ready(monitor: SocketAddr, status: u16) {
     ready.await.unwrap_or_else(|error| panic!("{status}: {error}"));
 }
 
-/// Starts HAProxy before these replicas. Returns its process, and a relay to its socket.
 async fn start_balancer(home: &Path, places: &Places) -> (Process, LinkRelay) {
     let [one, two] = places.map(|[listen, monitor]| format!("{listen} port {}", monitor.port()));
     let servers = [("10.0.0.11:8080 port 9090", &*one), ("10.0.0.12:8080 port 9090", &*two)];
     start_haproxy(home, BALANCER, &servers).await
 }
 
-/// Starts HAProxy with this configuration, and these servers in place of its own.
 async fn start_haproxy(home: &Path, configuration: &str, servers: &[(&str, &str)]) -> (Process, LinkRelay) {
     let signed = rcgen::generate_simple_self_signed(["phones.example".to_owned()]).expect("a certificate");
     let certificate = home.join("phones.pem");
@@ -157,7 +148,6 @@ fn write_with_signature(KeyPair { id, secret }: &KeyPair) -> String {
     )
 }
 
-/// Two services behind one address, each with its own keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_default_one() {
     if !is_installed("haproxy", "-v").await {

@@ -77,8 +77,7 @@ async fn a_device_whose_state_cannot_be_read_is_unknown_and_neither_hidden_nor_r
     server.call(&key, "clear_proxy", json!({"device_id": phone(4)})).await.expect("accepted");
 }
 
-/// Tries a stopped phone, one that cannot be read, and a running one: the flag decides, and the
-/// state does not matter.
+/// The flag decides, and the state does not matter.
 #[tokio::test]
 async fn the_flag_and_never_the_state_decides_what_is_let_through() {
     let (server, key, _) = cast().await;

@@ -11,7 +11,6 @@ use toolwarrant::BoxFuture;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict};
 
-/// Returns one write for each of the terminal states.
 fn ends() -> [(&'static str, &'static str, Value); 5] {
     [
         ("success", "set_proxy", proxy(1, "one")),
@@ -22,8 +21,6 @@ fn ends() -> [(&'static str, &'static str, Value); 5] {
     ]
 }
 
-/// Plays writes that must all end with `status`. Returns the texts that an agent reads, without ids
-/// and times.
 async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
     let (server, key, _) = cast().await;
     let mut transcript = String::new();
@@ -45,7 +42,6 @@ async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
     transcript
 }
 
-/// Plays a write to its end. Returns the task.
 async fn end(server: &Server, key: &Key, tool: &str, arguments: &Value) -> Value {
     let accepted = server.call(key, tool, arguments.clone()).await.expect("accepted");
     server.end(key, &accepted["task_id"]).await
@@ -194,7 +190,7 @@ async fn a_second_refund_within_a_day_is_counted_and_an_ended_task_is_forgotten_
     assert_eq!(entries(&server, "refund").await, 3, "the ledger stays");
 }
 
-/// An executor whose sends panic, although they have their effect.
+/// Sends have their effect, and panic.
 struct Panics;
 
 impl Executor for Panics {

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 const DEVICE: &str = "phone-0000001";
 
-/// A server, with a key for each set of permissions.
 struct Keys {
     server: Server,
     keys: Vec<(Vec<String>, Key)>,
@@ -21,8 +20,7 @@ async fn keys() -> Keys {
 }
 
 impl Keys {
-    /// Checks that a tool refuses every key without one of these permissions. Returns its answer to
-    /// a key that has one.
+    /// Expects a refusal of every key without one of these permissions.
     async fn needs(&self, permissions: &[&str], tool: &str, arguments: Value) -> Value {
         let mut answered = None;
         for (granted, key) in &self.keys {
@@ -151,7 +149,6 @@ async fn a_write_is_answered_with_a_dispatched_task_while_nothing_is_known_of_it
     assert_eq!(server.engine.in_flight(), 1);
 }
 
-/// The first seven tools; others may be added.
 const SEVEN: [&str; 7] =
     ["clear_proxy", "create_session", "get_device", "get_task", "list_devices", "set_power", "set_proxy"];
 

@@ -10,11 +10,10 @@ use adapter_suite::{CaseEnd, Double, Mishap, Operation, PhoneDeed, run};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The address from which requests through the proxy of the cases leave, as the double derives it.
+/// The double derives it from the proxy of the cases.
 const PROXY_EXIT: &str = "127.222.232.120";
 
-/// Returns the switches of the double that give a phone this fault at an endpoint, or `None` if
-/// phones cannot have it.
+/// Returns `None` if phones cannot have this fault.
 fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value> {
     const FOREVER: u64 = 3_600_000;
     let only = |value: Value| json!({"value": value, "endpoint": endpoint});
@@ -66,7 +65,6 @@ fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value
     Some(set)
 }
 
-/// Returns the effects on a pad that the journal of the double has.
 async fn deeds(platform: &Platform, code: &str) -> Vec<PhoneDeed> {
     let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
         ("restart", _) => Some(PhoneDeed::Restarted),
@@ -82,8 +80,6 @@ async fn deeds(platform: &Platform, code: &str) -> Vec<PhoneDeed> {
     platform.journal("did", code).await.into_iter().filter_map(deed).collect()
 }
 
-/// Carries out all cases of these operations. No case may break a promise. Returns the table of
-/// ends.
 async fn table(double: Arc<dyn Double>, operations: &[Operation]) -> String {
     let rows = run(double, operations).await;
     let broken: Vec<&CaseEnd> = rows.iter().filter(|row| !row.violations.is_empty()).collect();

@@ -25,13 +25,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// The flags that make a double fast.
 const FAST: &[&str] = &["--set", "task_ms=100", "--set", "restart_ms=300", "--set", "online_ms=100"];
 
-/// A folder with a configuration, for programs that run one after another.
 struct Site {
     home: Arc<TempDir>,
-    /// The keys that the first start printed.
     keys: OnceLock<Vec<Key>>,
 }
 
@@ -44,18 +41,15 @@ impl Site {
         self.home.path().join(name)
     }
 
-    /// Writes the configuration.
     fn configure(&self, text: &str) {
         std::fs::write(self.path("cloudphone.toml"), text).expect("a file");
     }
 
-    /// Returns the table of a double with a settle time of one second for its writes.
     fn table(&self, name: &str, double: &Double) -> String {
         let table = table(name, double, &self.home);
         table.replace("power-seconds = 10", "power-seconds = 1").replace("proxy-seconds = 5", "proxy-seconds = 1")
     }
 
-    /// Starts the program, and waits until it has listed that many phones.
     async fn start(&self, phones: usize, flags: &[&str]) -> Program {
         let config = self.path("cloudphone.toml");
         let flags = [&["--config", config.to_str().expect("text")], flags].concat();
@@ -65,13 +59,11 @@ impl Site {
         program
     }
 
-    /// Runs a command of an operator, with or without a running program.
     async fn operate(&self, line: &str) -> (i32, String) {
         let config = self.path("cloudphone.toml");
         operate(&self.path("data"), &format!("{line} --config {}", config.display())).await
     }
 
-    /// Reads what is known of a phone, or of an account.
     fn read_knowledge(&self, id: &str) -> Value {
         let database = Connection::open(self.path("data/cloudphone.db")).expect("a database");
         let name = format!("phones/{id}");
@@ -81,7 +73,6 @@ impl Site {
         entry["known"].take()
     }
 
-    /// Counts the ledger entries of each kind.
     fn ledger(&self) -> BTreeMap<String, i64> {
         let database = Connection::open(self.path("data/cloudphone.db")).expect("a database");
         let mut counts = database.prepare("SELECT kind, count(*) FROM ledger GROUP BY kind").expect("a table");
@@ -90,14 +81,12 @@ impl Site {
     }
 }
 
-/// Returns the configuration of a callback listener that phones can reach.
 fn echo() -> String {
     // No other test listens on this address.
     let free = TcpListener::bind("127.0.0.9:0").and_then(|port| port.local_addr()).expect("a free port");
     format!("echo-listen = \"{free}\"\necho-url = \"http://{free}\"\n")
 }
 
-/// Waits until a condition holds.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let held = driver::wait_for(async || {
         sleep(Duration::from_millis(80)).await;
@@ -106,29 +95,24 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
     held.await.expect("it holds at some time");
 }
 
-/// Lists the phones on one page that has room for all.
 async fn list_all(program: &Program) -> Vec<Value> {
     let page = program.call("list_devices", json!({"limit": 200})).await.expect("a page");
     page["devices"].as_array().expect("phones").clone()
 }
 
-/// Returns the id of a pad.
 fn id(platform: &str, code: &str) -> String {
     format!("{platform}-{}", code.to_lowercase())
 }
 
-/// Returns the number of requests to an endpoint that a double has accepted.
 async fn count_requests(double: &Double, endpoint: &str) -> usize {
     double.requests(endpoint).await.iter().filter(|line| line["accepted"] == true).count()
 }
 
-/// Plays a write to its end. Returns the task.
 async fn end(program: &Program, tool: &str, arguments: Value) -> Value {
     let accepted = program.call(tool, arguments).await.expect("accepted");
     program.task(&accepted["task_id"]).await
 }
 
-/// Asserts that no file in a folder contains one of these texts.
 fn assert_nowhere(folder: &Path, secrets: &[&str]) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

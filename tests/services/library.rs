@@ -1,4 +1,4 @@
-//! A service of its own whose handlers forget the grants: the framework lets no id through that the
+//! A service whose handlers forget the grants: the framework lets no id through that the
 //! application may not see, however the handler makes its result.
 
 mod contract {
@@ -15,7 +15,7 @@ use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Reply, Resource, Target, Unresolved};
 use toolwarrant::rendered::{ListWriter, Rendered};
 
-/// The library: the book `b-1` on the shelf `s-1`, and the book `b-2` on the shelf `s-2`.
+/// The book `b-1` is on the shelf `s-1`, and the book `b-2` on the shelf `s-2`.
 struct Library;
 
 impl Resource<BookId> for Library {
@@ -76,7 +76,7 @@ fn shelf(id: &str) -> ShelfId {
     ShelfId::new(id).expect("an id")
 }
 
-/// Serves the library to an application that sees `b-1` and `s-1`, and to one that sees everything.
+/// Serves one application that sees `b-1` and `s-1`, and one that sees everything.
 async fn library() -> (Server, [Key; 2]) {
     let few = Grants::nothing().with("book", Granted::some(["b-1"])).with("shelf", Granted::some(["s-1"]));
     let tenant = |grants| Tenant { grants, ..Tenant::with(PermissionSet(u64::MAX)) };
@@ -85,7 +85,6 @@ async fn library() -> (Server, [Key; 2]) {
     (server, [keys[0][0].clone(), keys[1][0].clone()])
 }
 
-/// Asserts that a failure is the fixed text of `internal`, and names nothing else.
 fn assert_internal(failure: &Value) {
     assert_eq!(failure["code"], "internal", "{failure}");
     let keys: Vec<_> = failure.as_object().expect("an object").keys().collect();
@@ -93,7 +92,6 @@ fn assert_internal(failure: &Value) {
     assert!(!failure.to_string().contains("b-2"), "{failure}");
 }
 
-/// Collects the log of this thread until the guard is dropped.
 fn collect_log() -> (Log, impl Sized) {
     let log = Log::default();
     let writer = log.clone();
@@ -139,7 +137,7 @@ async fn a_list_that_forgets_the_grants_is_internal_and_shows_nothing() {
     assert_eq!(audit.lines().filter(|text| line(text) == "internal").count(), 4, "{audit}");
 }
 
-/// The caller sends the id itself each time, which proves nothing.
+/// An id that the caller sends itself proves nothing.
 #[tokio::test]
 async fn an_id_is_checked_in_every_place_of_a_result_and_in_every_form_of_it() {
     let (server, [few, all]) = library().await;

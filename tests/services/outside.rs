@@ -16,22 +16,18 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, NewTool, execute, new_tool};
 
-/// The services, built.
 pub(crate) struct Outside {
-    /// Builds of three contracts, each of which has another name for the light.
+    /// Each contract has another name for the light.
     pub(super) versions: [Build; 3],
-    /// The errors of the compiler, as cargo prints them.
     pub(crate) errors: Vec<Value>,
 }
 
 impl Outside {
-    /// Returns the program of a service.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         target().join("debug").join(format!("lamps-{name}"))
     }
 }
 
-/// Returns the services. The first call builds them.
 pub(crate) async fn outside() -> &'static Outside {
     static OUTSIDE: OnceCell<Outside> = OnceCell::const_new();
     OUTSIDE.get_or_init(build_all).await
@@ -74,7 +70,6 @@ async fn build_all() -> Outside {
     Outside { versions, errors: build(home.path()).await }
 }
 
-/// Builds a package without a network. Returns the errors of the compiler.
 async fn build(package: &Path) -> Vec<Value> {
     // Files that stay the same are not written again, so cargo builds only programs that differ.
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
@@ -113,7 +108,6 @@ async fn build(package: &Path) -> Vec<Value> {
     errors
 }
 
-/// A copy of the lamps in the package that is built.
 pub(crate) struct Lamps {
     folder: PathBuf,
 }
@@ -128,7 +122,6 @@ impl Lamps {
         lamps
     }
 
-    /// Makes the program use the contract in this folder of the package.
     pub(crate) fn name_contract(&self) {
         self.change("src/main.rs", "contract!(\"", &format!("contract!(\"{}/", name(&self.folder)));
     }
@@ -143,14 +136,12 @@ impl Lamps {
         fs::write(self.path(file), text.replacen(from, to, 1)).expect("written");
     }
 
-    /// Carries out a command on its contract.
     pub(crate) fn contract(&self, command: &GateCommand) -> GateAnswer {
         let folder = self.path("spec");
         execute(command, GateContext { folder: &folder, package: &self.folder, today: "2026-11-23" })
     }
 }
 
-/// Adds a tool as `contract new` does.
 fn add_tool(lamps: &Lamps) {
     let keys = ["shades", "switch", "issue", "lamp", "Pulls the shade of a lamp.", "when it dazzles."];
     let [file, permission, effect, resource, summary, use_when] = keys.map(|key| Some(key.to_owned()));
@@ -160,7 +151,7 @@ fn add_tool(lamps: &Lamps) {
     assert_eq!(written.len(), 4, "{written:?}");
 }
 
-/// Returns the target folder of this workspace, where most libraries are built already.
+/// Returns this workspace's folder, where most libraries are built already.
 fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder")
 }
@@ -169,7 +160,6 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
 }
 
-/// Returns every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
@@ -182,7 +172,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the name of a file or folder, without ending.
 fn name(path: &Path) -> String {
     path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned()
 }
@@ -229,8 +218,7 @@ async fn a_new_tool_of_a_service_from_outside_compiles() {
     assert!(outside().await.program("new-tool").exists());
 }
 
-/// Limits the size of the smallest service, so that the code which every author must write does not
-/// grow.
+/// Every author must write this code, so it must not grow.
 #[test]
 fn a_service_from_outside_is_small() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/outside");

@@ -1,6 +1,6 @@
 //! Replicas of a service that hand over to each other, by the program of the same contract or of a
-//! later one, with clients that reconnect. Without PostgreSQL on the machine,
-//! these cases are left out.
+//! later one, with clients that reconnect. Without PostgreSQL on the machine, these cases are left
+//! out.
 
 use super::outside::outside;
 use super::upgrade::Build;
@@ -21,28 +21,26 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant_postgres::Address;
 
-/// The number of clients.
 const CLIENTS: usize = 12;
 
-/// The number of lamps of each client. A lamp has cooled down before its turn comes again.
+/// Of each client. A lamp has cooled down before its turn comes again.
 const LAMPS: u64 = 4;
 
-/// The number of times that a client repeats a request, for a minute and more, before it counts as
-/// failed.
+/// A client repeats a request for a minute and more before it counts as failed.
 const ATTEMPTS: usize = 3_000;
 
-/// Replicas that share their lamps, which are in `lamps` in the home folder. One leads at a time.
+/// They share their lamps, which are in `lamps` in the home folder. One leads at a time.
 struct Replicas {
     home: TempDir,
     server: TestPostgres,
     url: String,
     leader: Instance,
-    /// The addresses of its listener and of its monitor.
+    /// Of its listener and of its monitor.
     address: watch::Sender<(SocketAddr, String)>,
 }
 
 impl Replicas {
-    /// Makes the store and starts the first replica; `None` if PostgreSQL is not installed.
+    /// Returns `None` if PostgreSQL is not installed.
     async fn begin(name: &'static str, build: &Build) -> Option<Self> {
         let (server, home) = (TestPostgres::start()?, TempDir::new().expect("a temporary folder"));
         let url = server.schema().await.expect("the server runs").url;
@@ -57,7 +55,6 @@ impl Replicas {
         self.home.path().join(file)
     }
 
-    /// Starts a replica, which leads or waits.
     async fn spawn(home: &Path, url: &str, name: &str, build: &Build) -> (Process, ProgramOperator) {
         let (folder, data) = (home.join(name), home.join(name).join("data"));
         let store = ["--store", url, "--replica", name];
@@ -77,7 +74,7 @@ impl Replicas {
         (start.spawn().expect("it starts"), operator)
     }
 
-    /// Starts a replica, and stops the one that leads as an operator does once the other one waits.
+    /// Stops the one that leads as an operator does, once the other one waits.
     async fn hand_over(&mut self, name: &str, build: &Build) {
         let log = self.path(name).join("log");
         let waits = || fs::read_to_string(&log).unwrap_or_default().matches("this process waits to lead").count();
@@ -92,7 +89,6 @@ impl Replicas {
         self.address.send_replace(address_of(&self.leader));
     }
 
-    /// Makes an application that may switch these lamps. Returns its key.
     async fn key(&self, lamps: &[String]) -> KeyPair {
         let operator = &self.leader.operator;
         for line in [
@@ -104,7 +100,6 @@ impl Replicas {
         operator.key("evening").await.expect("a key")
     }
 
-    /// Returns the tasks of the commands that the lamps got.
     fn sends(&self) -> Vec<String> {
         let sends = fs::read_to_string(self.path("lamps/sends")).unwrap_or_default();
         sends.lines().map(|line| line.rsplit(' ').next().unwrap_or_default().to_owned()).collect()
@@ -115,7 +110,7 @@ impl Replicas {
     }
 }
 
-/// Clients that write without pause. Each has one session at a time.
+/// Each client has one session at a time.
 struct RollingLoad {
     key: KeyPair,
     address: watch::Receiver<(SocketAddr, String)>,
@@ -123,18 +118,18 @@ struct RollingLoad {
     /// The number of the next write.
     next: AtomicU64,
     requests: AtomicU64,
-    /// Requests that were made again, because there was no answer.
+    /// Made again, because there was no answer.
     repeated: AtomicU64,
     /// The ids of tasks that have ended, by the name that the light had when it was asked for.
     ended: Mutex<BTreeMap<String, String>>,
     failures: Mutex<Vec<String>>,
 }
 
-/// A client's view of a replica: its address, and the name of the light in its list of tools.
+/// The address of a replica, and the name of the light in its list of tools.
 struct Session(SocketAddr, String);
 
 impl RollingLoad {
-    /// Begins a session at the replica that leads, if it is ready.
+    /// Returns `None` unless the replica that leads is ready.
     async fn connect(&self) -> Option<Session> {
         let (address, monitor) = self.address.borrow().clone();
         if get(&format!("{monitor}/readyz")).await.ok()?.status != 200 {
@@ -147,8 +142,8 @@ impl RollingLoad {
         Some(Session(address, light.clone()))
     }
 
-    /// Calls a tool, again if there is no answer. `arguments` are those for a name
-    /// of the light. Returns the result and that name.
+    /// Repeats a call without an answer. `arguments` are those for a name of the light. Returns the
+    /// result and that name.
     async fn call(
         &self,
         session: &mut Option<Session>,
@@ -181,7 +176,7 @@ impl RollingLoad {
         Err(format!("{tool} had no answer"))
     }
 
-    /// Dims one lamp after the other, each in a session of its own, and waits for the end.
+    /// Uses a session of its own for each lamp.
     async fn dim(self: Arc<Self>, client: usize) {
         let (mut session, mut lamp) = (None, 0);
         while !self.is_over.load(Relaxed) {
@@ -214,14 +209,12 @@ impl RollingLoad {
         Ok(())
     }
 
-    /// Returns the number of ended tasks for each name of the light.
     fn count_ended(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         self.ended.lock().expect("no panic").values().for_each(|name| *counts.entry(name.clone()).or_default() += 1);
         counts
     }
 
-    /// Waits until clients have ended that many tasks more.
     async fn go_on(&self, tasks: usize) {
         let count = || self.ended.lock().expect("no panic").len();
         let until = count() + tasks;
@@ -231,12 +224,10 @@ impl RollingLoad {
     }
 }
 
-/// Returns the addresses of the listener and of the monitor of a replica.
 fn address_of(replica: &Instance) -> (SocketAddr, String) {
     (replica.address, replica.monitor.clone().expect("the monitor's URL"))
 }
 
-/// Returns the id of a lamp.
 fn name(client: usize, lamp: u64) -> String {
     format!("plain-{client}-{lamp}")
 }

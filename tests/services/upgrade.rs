@@ -20,20 +20,19 @@ const LAMPS: &str = "spec/tools/lamps.toml";
 const KINDS: [(&str, usize, &str); 3] =
     [("plain", 30, "success"), ("broken", 10, "failed_silent"), ("quiet", 10, "success")];
 
-/// The longest time until all commands are sent.
+/// All commands are sent by then.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A build of the service, and the name that its contract has for the light of a lamp.
+/// With the name that its contract has for the light of a lamp.
 pub(super) struct Build {
     service: Lamps,
     name: &'static str,
     pub(super) light: &'static str,
-    /// The declaration of its former names.
     formerly: &'static str,
 }
 
 impl Build {
-    /// Copies the service with lamps that outlive it.
+    /// Makes the lamps outlive the service.
     fn first(package: &Path) -> Self {
         let service = Lamps::copy(package, "first");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/upgrade");
@@ -50,7 +49,6 @@ impl Build {
         Self { service, name: "first", light: "light", formerly: "" }
     }
 
-    /// Copies the service with another name for the light.
     fn rename(&self, package: &Path, name: &'static str, light: &'static str) -> Self {
         let Self { service: from, name: before, light: former, formerly } = self;
         let service = Lamps::copy(package, name);
@@ -65,12 +63,10 @@ impl Build {
         Self { service, name, light, formerly: "" }
     }
 
-    /// Returns the program, which is built.
     pub(super) async fn program(&self) -> PathBuf {
         outside().await.program(self.name)
     }
 
-    /// Declares the former names of the light.
     fn declare(&mut self, formerly: &'static str) {
         let (light, before) = (self.light, self.formerly);
         self.service.change(LAMPS, &format!("\n{light} = {{{before}"), &format!("\n{light} = {{{formerly}"));
@@ -82,12 +78,11 @@ impl Build {
         assert_eq!(code, 0, "{text}");
     }
 
-    /// Returns what is to do before the contract may be released.
     fn check(&self) -> GateAnswer {
         self.service.contract(&GateCommand::check())
     }
 
-    /// Accepts that clients must use the new name, and releases the contract.
+    /// Accepts that clients must use the new name.
     fn release(&self, version: &str, accepted: &[&str]) {
         for fact in accepted {
             self.carry_out(GateCommand::Accept { fact: vec![(*fact).to_owned()], reason: "Renamed.".to_owned() });
@@ -96,7 +91,7 @@ impl Build {
     }
 }
 
-/// Returns the ids of all lamps, each with the end of a write on it.
+/// Returns each id with the end of a write on it.
 fn lamps() -> impl Iterator<Item = (String, &'static str)> {
     KINDS.into_iter().flat_map(|(kind, count, end)| (0..count).map(move |n| (format!("{kind}-{n}"), end)))
 }
@@ -117,8 +112,8 @@ async fn wait_until_sent(data: &Path) {
     }
 }
 
-/// Writes to all lamps with one build, kills it, and starts another in its folder. Returns the
-/// tasks by lamp, as they ended.
+/// Kills the first build and starts the other in its folder. Returns the tasks by lamp, as they
+/// ended.
 async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let folder = home.path().join("lamps");
@@ -150,7 +145,7 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
     ends
 }
 
-/// Makes three releases, each after the gate has refused it without the former names.
+/// Expects the gate to refuse each release without the former names.
 pub(super) fn release_three(package: &Path) -> [Build; 3] {
     let first = Build::first(package);
     first.release("0.1.0", &[]);

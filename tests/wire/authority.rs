@@ -20,14 +20,13 @@ use toolwarrant_testing::test_origin;
 
 const PHONE: &str = "phone-0000001";
 
-/// Makes one application with all permissions on a few phones, and with one key.
+/// Gives one key all permissions on a few phones.
 fn tenant() -> Tenant {
     let grants = Grants::nothing().with("device", Granted::some([PHONE, "phone-0000002"]));
     Tenant { grants, ..Tenant::with(PermissionSet(u64::MAX)) }
 }
 
-/// The authority that an operator takes away, and the code that a call of the application gets from
-/// then on.
+/// With the code that a call of the application gets from then on.
 const TAKEN: [(&str, &str); 4] = [
     ("the key", "unauthenticated"),
     ("the secret", "unauthenticated"),
@@ -60,7 +59,7 @@ fn body(tool: &str, arguments: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
 }
 
-/// Returns the code of a refusal, from a failed result or from an answer with an error status.
+/// Reads a failed result or an answer with an error status.
 fn code((status, answer): (u16, Value)) -> String {
     let failure = match status {
         200 if answer.get("error").is_none() => outcome(&answer).expect_err("refused"),
@@ -72,7 +71,6 @@ fn code((status, answer): (u16, Value)) -> String {
     failure["code"].as_str().expect("a code").to_owned()
 }
 
-/// Asserts that the server accepted no write: the store has no task.
 async fn nothing_was_done(server: &Server) {
     let filter = TaskFilter { limit: 10, examine: 10, ..TaskFilter::default() };
     assert!(server.store.tasks(filter).await.expect("read").records.is_empty());

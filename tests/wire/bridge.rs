@@ -13,12 +13,10 @@ use fake::Fake;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Returns a request as a line.
 fn request(id: impl Into<Value>, method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}).to_string()
 }
 
-/// Returns a call of a tool as a line.
 fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> String {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
@@ -28,19 +26,16 @@ fn cancel(id: impl Into<Value>) -> String {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string()
 }
 
-/// Returns the answer of a server without work: an empty result.
 fn empty_result(id: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {}})
 }
 
-/// Waits until the bridge has read all lines so far: it answers a later line, one that it refuses
-/// without the server.
+/// Waits for the answer to a later line, one that the bridge refuses without the server.
 async fn all_is_read(bridge: &mut Bridge) {
     let long = call("long", "get_task", json!({"text": "x".repeat(1 << 20)}));
     assert_eq!(bridge.ask(long).await["error"]["data"]["code"], "body_too_large");
 }
 
-/// Returns a key that a fake server accepts.
 fn any_key() -> Key {
     Key { id: "key_1".to_owned(), secret: "secret_that_is_shown_nowhere".to_owned() }
 }

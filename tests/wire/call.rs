@@ -13,15 +13,12 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use toolwarrant_signing::{Request, header, sign};
 
-/// The exit code and the output of a command.
 struct Said {
     code: i32,
     out: String,
     err: String,
 }
 
-/// Runs a command of a client with a key in its environment. Asserts that its output does not
-/// contain the secret.
 async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
     let mut command = Command::new(binary());
     command.args(arguments).env_clear().env("CLOUDPHONE_URL", url);
@@ -34,8 +31,7 @@ async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
     Said { code: status.code().expect("an exit"), out, err }
 }
 
-/// Waits until the server accepts signatures. A request signed in the second of the start may count
-/// as older than the start.
+/// Waits, because a request signed in the second of the start may count as older than the start.
 async fn signatures_are_taken(program: &Program) {
     let taken = wait_for(async || {
         let Said { code, err, .. } = client(&program.url, &program.keys[0], &["call", "list_devices", "--v1"]).await;

@@ -72,7 +72,6 @@ async fn lists_and_calls(client: Client) {
     client.cancel().await.expect("an end");
 }
 
-/// Parses the object in the text of a result.
 fn parse_result(result: &CallToolResult) -> Value {
     let text = &result.content[0].as_text().expect("text").text;
     let value: Value = serde_json::from_str(text).expect("JSON");
@@ -80,7 +79,6 @@ fn parse_result(result: &CallToolResult) -> Value {
     value
 }
 
-/// Starts a client that speaks only this revision.
 async fn connect_pinned(program: &Program, revision: &str) -> Client {
     let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == revision);
     let version = known.expect("a revision that the client knows").clone();

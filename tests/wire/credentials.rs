@@ -9,7 +9,6 @@ use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;
 
-/// Starts a server with one key that has all permissions.
 async fn one_key() -> (Server, Key) {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone())

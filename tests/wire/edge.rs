@@ -1,5 +1,5 @@
-//! The effect of clients that stall, crowd or leave on other clients: on the program, from several
-//! loopback addresses.
+//! The effect of clients that stall, crowd or leave on other clients, from several loopback
+//! addresses.
 
 use crate::harness::program::{Program, WATCHED, get, operate};
 use crate::harness::signed::Signed;
@@ -19,17 +19,15 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_audit::days;
 use toolwarrant_core::catalogue::PermissionSet;
 
-/// A phone that loses commands, so its tasks stay in flight until their deadline.
+/// Loses commands, so its tasks stay in flight until their deadline.
 const LOSING: &str = "phone-0000016";
 
-/// Connects from 127.0.0.`host`.
 async fn connect(address: SocketAddr, host: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("an address of this machine");
     socket.connect(address).await.expect("a connection")
 }
 
-/// Starts a task that stays in flight for a minute. Returns its id.
 async fn in_flight(program: &Program) -> Value {
     let accepted = program.call("set_power", json!({"device_id": LOSING, "action": "restart"})).await;
     accepted.expect("accepted")["task_id"].clone()
@@ -84,8 +82,7 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
         if page.contains("cloudphone_held_polls 3\n") { Ok(()) } else { Err(page) }
     });
     held_polls.await.expect("all polls are held");
-    // Uses the other application, so that these repeated calls do not spend the budget of the
-    // polls.
+    // The other application keeps these repeated calls from spending the budget of the polls.
     let list = |header: &str| program.keys[1].call_request("list_devices", &json!({}), header);
     let asked = async |header: &str| {
         let mut proxy = connect(program.address, 1).await;
@@ -131,8 +128,7 @@ async fn a_body_in_one_byte_chunks_is_given_up_and_a_whole_one_is_read() {
     }
 }
 
-/// Sends large bodies under `/v1` from 127.0.0.`host`, one after the other and each until it is
-/// refused. No live key has signed them.
+/// Sends one body after the other, each until it is refused. No live key has signed them.
 pub(crate) async fn send_large_bodies(address: SocketAddr, host: u8, refused: mpsc::UnboundedSender<u8>) {
     let head = "POST /v1/devices/phone-0000001/power HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
         x-api-key: cpk_nobody\r\nx-timestamp: 1800000000\r\nx-nonce: 0123456789abcdef\r\ncontent-length: 1000000\r\n";
@@ -226,8 +222,7 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     drop(gone);
     held(0).await;
 
-    // The same holds under /v1. The hold of another client, which keeps its connection open, goes
-    // on.
+    // The hold of another client, which keeps its connection open, goes on.
     let path = format!("/v1/tasks/{}?wait_seconds=50", task.as_str().expect("an id"));
     let mut signed = TcpStream::connect(server.address).await.expect("a connection");
     signed.write_all(&server.sign(key, "GET", &path).octets()).await.expect("sent");
@@ -241,7 +236,6 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     assert_eq!(answer(&mut waits).await.0, 200);
 }
 
-/// Reads one answer, and what follows it until the server closes the connection.
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     timeout(NEVER, stream.read_to_end(&mut bytes)).await.expect("an end").expect("no reset");

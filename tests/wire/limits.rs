@@ -15,7 +15,7 @@ fn tenant() -> Tenant {
     Tenant { requests_per_minute: limit, keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }
 }
 
-/// Spends `n` requests, alternating between the keys. The server must not refuse any of them.
+/// Alternates between the keys.
 async fn spend(server: &Server, keys: &[Key], n: usize) {
     for n in 0..n {
         let (status, answer) = server.send(&keys[n % keys.len()], LIST).await;

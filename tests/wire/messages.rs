@@ -9,7 +9,7 @@ use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-/// A row: the body, the status, and the id, number and code of the expected JSON-RPC error.
+/// Body and status, and the id, number and code of the expected JSON-RPC error.
 type Row<'a> = (&'a str, u16, Value, i64, &'a str);
 
 #[tokio::test]
@@ -135,7 +135,6 @@ async fn the_server_names_itself_and_announces_tools_and_no_notification() {
     );
 }
 
-/// Sends a request other than an ordinary POST to /mcp.
 async fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
     let method = method.parse().expect("a method");
     let mut request = server.http.request(method, format!("http://{}{path}", server.address));
@@ -396,7 +395,6 @@ async fn a_request_id_that_cannot_stand_in_a_log_is_replaced() {
     }
 }
 
-/// Each tool refuses a key without permissions; all other requests succeed.
 #[tokio::test]
 async fn a_key_without_permissions_can_still_ask_what_it_may_do() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet::default())]).await;

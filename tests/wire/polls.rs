@@ -18,14 +18,13 @@ fn sees(device: &str) -> Tenant {
     Tenant { grants: Grants::nothing().with("device", Granted::some([device])), ..everything() }
 }
 
-/// Starts a write on that phone, which stays in flight until its deadline in 60 s.
+/// Starts a write that stays in flight until its deadline in 60 s.
 async fn write(server: &Server, key: &Key, device: &str) -> String {
     let accepted =
         server.call(key, "set_power", json!({"device_id": device, "action": "boot"})).await.expect("accepted");
     accepted["task_id"].as_str().expect("an id").to_owned()
 }
 
-/// A call whose answer is still to come.
 struct ToolCall(JoinHandle<Value>);
 
 fn ask(server: &Server, key: &Key, arguments: Value) -> ToolCall {
@@ -36,8 +35,6 @@ fn ask(server: &Server, key: &Key, arguments: Value) -> ToolCall {
 }
 
 impl ToolCall {
-    /// Returns true if the server holds the answer: it is still open after other requests have been
-    /// answered.
     async fn is_held(&self, server: &Server, key: &Key) -> bool {
         for _ in 0..20 {
             server.list(key).await;

@@ -14,8 +14,7 @@ fn with_handshake() -> impl Iterator<Item = Revision> {
     Revision::ALL.into_iter().filter(|revision| revision.features().handshake)
 }
 
-/// Returns the first answer and the form of the lists in a revision, with the first tool.
-/// `catalogue` compares all tools, schemas and descriptions with the contract.
+/// Shows only one tool: `catalogue` compares all with the contract.
 async fn show(server: &Server, key: &Key, revision: Revision) -> String {
     let (method, params) = match revision.features().handshake {
         true => ("initialize", json!({"protocolVersion": revision.features().name, "capabilities": {}})),
@@ -181,7 +180,6 @@ async fn each_revision_has_its_own_methods() {
     }
 }
 
-/// Checks the members that a result of 2026-07-28 adds, also on a failure of a tool.
 #[tokio::test]
 async fn a_result_without_a_handshake_states_its_type_its_server_and_its_lifetime() {
     let (server, key) = open_phones().await;
@@ -212,14 +210,13 @@ async fn a_result_without_a_handshake_states_its_type_its_server_and_its_lifetim
     }
 }
 
-/// A change to a valid call: all lines of a header, or a part of the body, which `null` removes.
+/// All lines of a header, or a part of the body, which `null` removes.
 enum RequestEdit {
     Header(&'static str, &'static [&'static str]),
     Body(&'static str, Value),
 }
 use RequestEdit::{Body, Header};
 
-/// Sends a changed call of `get_device`.
 async fn call_with(server: &Server, key: &Key, edits: &[RequestEdit]) -> (u16, Value) {
     let arguments = json!({"device_id": "phone-0000001"});
     let mut body = body(NEWEST, "tools/call", json!({"name": "get_device", "arguments": arguments}));

@@ -18,16 +18,12 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 use toolwarrant_signing::{IDEMPOTENCY_KEY, KEY, NONCE, Request, SIGNATURE, TIMESTAMP, header, sign};
 
-/// A sample of the documents.
 struct Sample {
     file: &'static str,
-    /// The programs that the sample needs, each with its argument for printing the version.
     needs: &'static [[&'static str; 2]],
-    /// True if the sample is compiled, and is itself the command; otherwise it is the command's
-    /// first argument.
+    /// Otherwise it is the first argument of a command.
     built: bool,
-    /// True if its HTTP client sends the absolute form, which it does if the environment names a
-    /// proxy.
+    /// The HTTP client sends the absolute form if the environment names a proxy.
     proxied: bool,
     /// The vectors whose target its HTTP client changes, or whose request the client refuses.
     otherwise: &'static [&'static str],
@@ -100,7 +96,6 @@ struct Vector {
     signature: String,
 }
 
-/// A request as received.
 struct Received {
     method: String,
     target: String,
@@ -109,7 +104,7 @@ struct Received {
 }
 
 impl Received {
-    /// Returns the value of a header that may occur once, or an empty text if it is missing.
+    /// Returns an empty text for a missing header.
     fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let value = values.next().unwrap_or_default();
@@ -117,7 +112,6 @@ impl Received {
         value
     }
 
-    /// Returns the right signature for this request.
     fn compute_signature(&self, secret: &str) -> String {
         let target = &self.target[origin(&self.target).map_or(0, str::len)..];
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -302,7 +296,6 @@ impl Vector {
     }
 }
 
-/// Returns scheme and authority of a target in absolute form.
 fn origin(target: &str) -> Option<&str> {
     let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
     Some(target.split_at(target.len() - rest.len() + rest.find('/')?).0)
@@ -314,13 +307,11 @@ fn vectors() -> Vec<Vector> {
     serde_json::from_value(file["vectors"].take()).expect("vectors")
 }
 
-/// Returns the folder of the samples.
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/signing")
 }
 
-/// Returns the command of a sample. Returns `None` and prints a line about it if a needed program
-/// is missing.
+/// Returns `None` if a needed program is missing.
 async fn program(sample: &Sample, folder: &Path) -> Option<Vec<PathBuf>> {
     let Sample { file, needs, built, proxied: _, otherwise: _ } = *sample;
     for [needed, version] in needs {
@@ -344,7 +335,6 @@ async fn program(sample: &Sample, folder: &Path) -> Option<Vec<PathBuf>> {
     Some(vec![program])
 }
 
-/// Prepares the command of a sample, for that server and with that key.
 fn command(program: &[PathBuf], url: &str, key: &Key) -> Command {
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]).env("API_URL", url).env("API_KEY", &key.id).env("API_SECRET", &key.secret);
@@ -355,8 +345,7 @@ fn command(program: &[PathBuf], url: &str, key: &Key) -> Command {
     command
 }
 
-/// Returns the argument for a body: its text, or the name of a file if an argument cannot hold the
-/// body.
+/// Returns the name of a file if an argument cannot hold the body.
 fn argument(body: &[u8], folder: &Path) -> String {
     match str::from_utf8(body) {
         Ok(text) if !text.contains('\0') && !text.starts_with('@') => text.to_owned(),
@@ -378,14 +367,12 @@ fn output_text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
 }
 
-/// Prints a line for the person who runs the tests, on a stream that the test runner does not
-/// capture.
+/// Writes to a stream that the test runner does not capture.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error");
 }
 
-/// Starts a server that answers every request with an empty 200. Returns its URL and a channel with
-/// the requests; each is in the channel before its answer.
+/// Returns a channel that has each request before its answer.
 async fn record() -> (String, mpsc::UnboundedReceiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

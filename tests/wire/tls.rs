@@ -25,13 +25,12 @@ use tokio_rustls::client::TlsStream;
 use toolwarrant_http::Router;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Limits, Tls};
 
-/// Writes a file that no other user can access.
 fn write_private(file: &Path, content: &[u8]) {
     fs::write(file, content).expect("written");
     fs::set_permissions(file, Permissions::from_mode(0o600)).expect("it is ours");
 }
 
-/// A certificate for `localhost` with its key, in files.
+/// For `localhost`.
 struct Pair {
     home: TempDir,
     der: CertificateDer<'static>,
@@ -45,7 +44,7 @@ impl Pair {
         pair
     }
 
-    /// Replaces the files by another certificate with another key.
+    /// Changes the key, too.
     fn renew(&mut self) {
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
         write_private(&self.certificate(), signed.cert.pem().as_bytes());
@@ -61,13 +60,11 @@ impl Pair {
         self.home.path().join("key.pem")
     }
 
-    /// Returns the flags for the certificate and its key.
     fn flags(&self) -> [String; 4] {
         let text = |path: PathBuf| path.display().to_string();
         ["--tls-cert".into(), text(self.certificate()), "--tls-key".into(), text(self.key())]
     }
 
-    /// Connects as a client that trusts only this certificate.
     async fn connect(
         &self,
         address: SocketAddr,
@@ -171,7 +168,7 @@ async fn a_listener_that_others_can_overhear_says_so_unless_it_speaks_tls() {
     }
 }
 
-/// A server with this certificate that answers 404.
+/// Answers 404.
 struct TestServer {
     tls: Arc<Tls>,
     address: SocketAddr,

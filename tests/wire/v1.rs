@@ -15,7 +15,6 @@ fn proxy(port: u16) -> Value {
     json!({"scheme": "http", "host": "203.0.113.7", "port": port})
 }
 
-/// Returns the status and code of a refusal.
 fn refusal(answer: &SignedAnswer) -> (u16, &str) {
     (answer.status, answer.body["code"].as_str().unwrap_or_default())
 }
@@ -56,7 +55,7 @@ async fn the_applications_of_mcp_have_the_same_tools_and_permissions_at_v1() {
 /// A name, a change to a valid request, and the beginning of the message of its 401.
 type Broken = (&'static str, fn(&mut Signed), &'static str);
 
-/// The beginning of the refusal if the signature does not belong to a live secret of the key.
+/// The signature does not belong to a live secret of the key.
 const WRONG: &str = "no live secret of that key";
 
 fn header(request: &mut Signed, name: &'static str, value: &str) {
@@ -297,7 +296,7 @@ async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice
     insta::assert_snapshot!("arguments", shown);
 }
 
-/// A request, the status and code of its refusal, and a header of the answer.
+/// The status and code of the refusal, and a header of the answer.
 type Refused = (Signed, u16, &'static str, Option<(&'static str, &'static str)>);
 
 #[tokio::test]

@@ -15,8 +15,7 @@ use toolwarrant_reader::ContractRecord;
 
 const PATH: &str = "/v1/contract.json";
 
-/// Compares a server's contract with the record in a file. Returns the exit code and the text,
-/// without the parts that differ from run to run.
+/// Returns the exit code and the text, without the parts that differ from run to run.
 async fn compare(against: &Path, url: &str, json: bool) -> (u8, String) {
     let options = VerifyOptions { against: against.to_owned(), json, url: url.to_owned() };
     let (text, code) = match verify(&options).await {
@@ -29,13 +28,12 @@ async fn compare(against: &Path, url: &str, json: bool) -> (u8, String) {
     (code, text.replace(&folder, "FOLDER").replace(host, "HOST"))
 }
 
-/// Returns the record of the contract in a folder of this repository.
 fn record_of(spec: &str) -> ContractRecord {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(spec);
     ContractRecord::of(&toolwarrant_reader::load(&spec).expect("the contract"))
 }
 
-/// The trusted record differs from the server's contract by these facts: the server has changed.
+/// By these facts, the server has changed since the trusted record.
 #[tokio::test]
 async fn a_server_whose_contract_has_changed_is_found_and_a_change_that_hurts_is_a_failure() {
     let (server, _) = open_phones().await;

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the cost of a request, section by section. The bench `requests` of the
-//! product measures it and defines the limits; `docs/performance.md` explains its tables.
+//! `cargo xtask bench`: runs the bench `requests` of the product section by section, which measures
+//! the cost of a request and defines the limits.
 
 use crate::cargo::{cargo, step};
 use anyhow::Result;
@@ -31,7 +31,6 @@ enum Section {
     Writes,
 }
 
-/// Builds the bench and runs its sections. Fails if a figure is beyond its limit.
 pub(crate) fn run(root: &Path, Sections { sections }: &Sections) -> Result<()> {
     let names: Vec<_> = sections.iter().filter_map(ValueEnum::to_possible_value).collect();
     let mut arguments = vec!["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests", "--"];

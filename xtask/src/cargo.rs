@@ -4,15 +4,14 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Returns a cargo that works in this folder.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(root);
     command
 }
 
-/// Returns the cargo of the tests. If Clippy is installed, it is the compiler of the workspace's
-/// own crates, so that lints need no compilation of their own.
+/// Lets Clippy, if it is installed, compile the workspace's own crates, so that lints need no
+/// compilation of their own.
 pub(crate) fn cargo_of_tests(root: &Path) -> Command {
     let mut command = cargo(root);
     if has("clippy") {
@@ -21,7 +20,7 @@ pub(crate) fn cargo_of_tests(root: &Path) -> Command {
     command
 }
 
-/// Runs a cargo to its end. Returns the number of tests that passed.
+/// Returns the number of passed tests.
 pub(crate) fn step(mut cargo: Command, arguments: &[&str]) -> Result<u64> {
     println!("> cargo {}", arguments.join(" "));
     let output = cargo.args(arguments).stderr(Stdio::inherit()).output();
@@ -34,17 +33,15 @@ pub(crate) fn step(mut cargo: Command, arguments: &[&str]) -> Result<u64> {
     Ok(said.lines().filter_map(count).sum())
 }
 
-/// Reads the number in the last line of a test executable: `test result: ok. 3 passed; ...`.
+/// Reads `test result: ok. 3 passed; ...`.
 pub(crate) fn count(line: &str) -> Option<u64> {
     line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
 }
 
-/// Returns true if cargo has this subcommand.
 pub(crate) fn has(subcommand: &str) -> bool {
     runs(env!("CARGO"), &[subcommand, "--version"])
 }
 
-/// Returns true if a program runs and succeeds.
 pub(crate) fn runs(program: &str, arguments: &[&str]) -> bool {
     let quiet = || Stdio::null();
     Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status().is_ok_and(|status| status.success())

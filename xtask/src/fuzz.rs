@@ -1,10 +1,8 @@
-//! `cargo xtask fuzz`: schemathesis against the program, with signed requests that it makes from
-//! the OpenAPI document.
+//! `cargo xtask fuzz`: schemathesis against the program, with signed requests from the OpenAPI
+//! document.
 //!
-//! `tests/wire/interop/schemathesis_v1.py` drives it; its packages are pinned in a lock file in the
-//! same folder. The script reads its parameters as JSON, and writes a line of JSON for each
-//! operation and each kind of failure. The files of the script and of the program are in a folder
-//! of the target.
+//! `tests/wire/interop/schemathesis_v1.py` drives it, with packages pinned in a lock file next to
+//! it. It writes a line of JSON for each operation and each kind of failure.
 
 use crate::cargo::{cargo, step};
 use crate::python::python;
@@ -20,7 +18,6 @@ use toolwarrant_reader::load;
 const SCRIPT: &str = "schemathesis_v1.py";
 const LOCK: &str = "schemathesis.txt";
 
-/// Kinds of failures by the column that counts them. The last column counts all others.
 const COLUMNS: [(&str, &[&str]); 4] = [
     ("5xx", &["ServerError"]),
     ("undocumented", &["UndefinedStatusCode"]),
@@ -49,7 +46,6 @@ pub(crate) struct Cases {
     seed: u64,
 }
 
-/// Makes the requests, prints the results, and fails unless every answer conforms to the document.
 pub(crate) fn run(root: &Path, Cases { cases, seed }: Cases) -> Result<()> {
     let this = std::env::current_exe()?;
     let target = this.parent().and_then(Path::parent).context("this program must be in a target folder")?;
@@ -95,7 +91,6 @@ pub(crate) fn run(root: &Path, Cases { cases, seed }: Cases) -> Result<()> {
     Ok(())
 }
 
-/// Makes an application with a large budget, and a key for it that sees all devices.
 async fn key(running: &Instance, name: &str) -> Result<KeyPair> {
     let operator = &running.operator;
     let create = ["app", "create", name, "--permission", "device", "--permission", "stream"];
@@ -104,8 +99,6 @@ async fn key(running: &Instance, name: &str) -> Result<KeyPair> {
     operator.key(name).await
 }
 
-/// Prints an example of each kind of failure and a table of operations. Returns the number of
-/// failures.
 fn show(said: &[Value]) -> u64 {
     let text = |line: &Value, member: &str| line[member].as_str().unwrap_or_default().to_owned();
     let mut failures: Vec<(String, usize, u64)> = Vec::new();

@@ -1,5 +1,4 @@
-//! `cargo xtask gen`: writes `spec/generated` with the framework's own `gen`, `tests/RULES.md`,
-//! `docs/flags.md`, and the README's table of tools.
+//! `cargo xtask gen`: writes every generated file of the repository.
 
 use crate::{rules, tokens};
 use anyhow::{Context, Result, bail};
@@ -11,25 +10,19 @@ use std::process::Command;
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{GenerateError, Generated, Mode, generate, load, replace};
 
-/// The contract of the product.
 pub(crate) const SPEC: &str = "spec";
 
 const README: &str = "README.md";
 
-/// The page that the program prints.
 const FLAGS: &str = "docs/flags.md";
 
-/// The two lines between which the table of tools is.
 const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
 
-/// Writes the files that have changed, removes those that are no longer generated, and prints the
-/// costs of the texts. With `check`, only lists the files that would change, and fails if there are
-/// any.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let spec = root.join(SPEC);
     let contract = load(&spec)?;
     let mut wanted = files(root, &contract)?;
-    // A test of the product compares this page with what its program prints.
+    // A test of the product compares this page with the program's output.
     if !check {
         match flags(root)? {
             Some(page) => drop(wanted.insert(FLAGS.into(), page)),
@@ -62,7 +55,6 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
-/// Makes every file that is not generated from the contract alone: its path and its text.
 fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
     files.insert("tests/RULES.md".into(), rules::page(root)?);
@@ -73,7 +65,6 @@ fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> 
     Ok(files)
 }
 
-/// Returns the program's page about its flags, or `None` if the program cannot be built or run.
 fn flags(root: &Path) -> Result<Option<String>> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--locked", "--package", "cloudphone", "--", "flags"]).current_dir(root);
@@ -81,7 +72,6 @@ fn flags(root: &Path) -> Result<Option<String>> {
     Ok(output.status.success().then(|| String::from_utf8(output.stdout)).transpose()?)
 }
 
-/// Writes the README's table of tools.
 fn tools(contract: &Contract) -> String {
     let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
     for ToolSpec { name, summary, permission, .. } in contract.tools() {

@@ -1,7 +1,6 @@
 //! `cargo xtask graph`: the crates and their dependencies, with the rules of the architecture.
 //!
-//! Only normal dependencies count: dependencies of tests are not part of the build. A broken rule
-//! is an error.
+//! Only normal dependencies count: dependencies of tests are not part of the build.
 
 use crate::modules;
 use crate::python::must;
@@ -13,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use toml::Table;
 
-/// Libraries that define the subject of a crate, and the crates that may use them.
+/// The crates that may use a library which defines their subject.
 const OWNERS: [(&str, &[&str]); 7] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
@@ -35,23 +34,19 @@ const OWNERS: [(&str, &[&str]); 7] = [
     ("tiktoken-rs", &["xtask"]),
 ];
 
-/// The program that is deployed.
 const DEPLOYED: &str = "cloudphone";
 
-/// The compiler of contracts, of which that program contains nothing.
+/// The deployed program contains nothing of the compiler of contracts.
 const COMPILER: [&str; 4] = ["toolwarrant-reader", "toolwarrant-gate", "toolwarrant-codegen", "toolwarrant-contract"];
 
-/// A crate of the workspace.
 struct Crate {
     name: String,
-    /// True if it runs in the compiler, so that programs do not contain what it uses.
+    /// Programs do not contain what a macro uses.
     is_macro: bool,
-    /// The folder of its sources.
     folder: String,
     uses: Vec<String>,
 }
 
-/// Prints the graph, and fails if a rule is broken.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let crates = crates(root)?;
     let place = |name: &str| crates.iter().position(|known| known.name == name);
@@ -85,7 +80,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the crates of the workspace that a program contains.
 fn contents<'c>(crates: &'c [Crate], program: &'c str) -> BTreeSet<&'c str> {
     let (mut found, mut open) = (BTreeSet::new(), vec![program]);
     while let Some(name) = open.pop() {
@@ -97,8 +91,7 @@ fn contents<'c>(crates: &'c [Crate], program: &'c str) -> BTreeSet<&'c str> {
     found
 }
 
-/// Returns the crates of the workspace in the order of its members, which is the order of the
-/// architecture.
+/// Keeps the order of the workspace's members, that of the architecture.
 fn crates(root: &Path) -> Result<Vec<Crate>> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"];
     let metadata = must(Command::new(env!("CARGO")).args(arguments).current_dir(root))?;

@@ -1,13 +1,11 @@
 //! `cargo xtask interop`: official clients of the protocol, and its conformance suites, against the
 //! program as users start it.
 //!
-//! A client is a script in `tests/wire/interop`; lock files in the same folder pin its packages.
-//! Each client runs with its own choice of revision. The two official SDKs also run pinned to each
-//! revision that the contract serves; with `--all`, each client does. It reads its calls, which
-//! come from the contract, as JSON. It writes lines of JSON: its name, each check, and the reason
-//! if it cannot speak a revision. The samples of docs/clients.md run with the packages of the
-//! clients in their language. An editor reads the files of the contracts. The run ends with a
-//! table of clients and revisions.
+//! A client is a script in `tests/wire/interop`; lock files in the same folder pin its packages. It
+//! reads its calls, which come from the contract, as JSON, and writes lines of JSON: its name, each
+//! check, and the reason if it cannot speak a revision. Each client runs with its own choice of
+//! revision; the two official SDKs (with `--all`, each client) also run pinned to each revision
+//! that the contract serves.
 
 mod bench;
 mod editor;
@@ -29,23 +27,18 @@ use std::thread;
 use std::time::Instant;
 use toolwarrant_reader::load;
 
-/// Major versions of the Python client. Each has a lock file with that name.
 const PYTHONS: [&str; 2] = ["python-2", "python-1"];
-/// Packages of the TypeScript client, which changed its name with its second major version.
+/// The package changed its name with its second major version.
 const TYPESCRIPTS: [&str; 2] = ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk"];
-/// Programs through which a TypeScript client of the second major version connects.
 const BRIDGES: [&str; 2] = ["mcp-remote", "cloudphone bridge"];
-/// The released conformance suite, and the next one, which has scenarios for more revisions.
+/// The next suite has scenarios for more revisions.
 const SUITES: [&str; 2] = ["@modelcontextprotocol/conformance", "conformance-next"];
-/// The scenarios and checks of the suites that do not apply, with the reasons.
 const LEFT_OUT: &str = "conformance.toml";
-/// The checks of every script that is not a suite, in addition to a call of each tool.
+/// For every script that is not a suite, in addition to a call of each tool.
 const WANTED: [&str; 5] = ["handshake", "tools/list", "invalid_argument", "tools/list of a reader", "wrong secret"];
-/// Number of clients that run at once. They wait most of the time.
+/// Clients wait most of the time.
 const AT_ONCE: usize = 4;
 
-/// Runs every client, each time against its own program, prints the findings of each, and ends with
-/// a table and a count.
 pub(crate) fn run(root: &Path, all: bool) -> Result<u64> {
     // The tests need the program, too, and have mostly built it.
     step(cargo_of_tests(root), &["test", "--workspace", "--locked", "--no-run"])?;
@@ -84,15 +77,11 @@ pub(crate) fn run(root: &Path, all: bool) -> Result<u64> {
     Ok((passed + edited) as u64)
 }
 
-/// A row of the table.
 enum Client {
-    /// A script, and the checks that it must make.
     Script { interpreter: PathBuf, arguments: Vec<String>, folder: PathBuf, wanted: Vec<String>, is_official: bool },
-    /// A sample of docs/clients.md, with an unmodified client.
     Sample { interpreter: PathBuf, sample: Sample },
 }
 
-/// Installs all packages. Returns the rows of the table.
 fn clients(bench: &Bench, root: &Path, wanted: &[String]) -> Result<Vec<Client>> {
     let (mut clients, mut samples) = (Vec::new(), Vec::new());
     for major in PYTHONS {
@@ -128,8 +117,6 @@ fn clients(bench: &Bench, root: &Path, wanted: &[String]) -> Result<Vec<Client>>
     Ok(clients.into_iter().chain(samples).collect())
 }
 
-/// Runs each client with its own choice of revision, and the official SDKs, or all scripts, pinned
-/// to each revision also. Returns the findings in the order of the table.
 fn try_all(bench: &Bench, clients: &[Client], revisions: &[&str], all: bool) -> Result<Vec<Findings>> {
     let pinned: Vec<Option<&str>> = [None].into_iter().chain(revisions.iter().copied().map(Some)).collect();
     // It begins at the end, because samples take the longest.

@@ -1,6 +1,6 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; each verb has its own file.
 
-/// Prints a line. If the reader has gone, as `head` does, the program ends without a panic.
+/// If the reader has gone, as `head` does, the program ends without a panic.
 macro_rules! println {
     () => { crate::print_line(format_args!("")) };
     ($($text:tt)+) => { crate::print_line(format_args!($($text)+)) };
@@ -106,14 +106,12 @@ fn main() -> Result<()> {
 }
 
 /// Returns the variables that cargo sets for the package of a program that it runs. A cargo that
-/// inherits them builds some libraries again, whose build scripts read them, and so does the next
-/// cargo without them.
+/// inherits them builds some libraries again, and so does the next cargo without them.
 fn package_variables() -> Vec<OsString> {
     let is_one = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_str().is_some_and(is_one)).collect()
 }
 
-/// Returns the command of this program, without these variables.
 fn without(variables: &[OsString]) -> Command {
     let mut arguments = std::env::args_os();
     let mut command = Command::new(arguments.next().unwrap_or_default());
@@ -131,7 +129,6 @@ fn print_line(line: std::fmt::Arguments<'_>) {
     }
 }
 
-/// Returns the folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The circles in which modules of one crate use each other, found in their paths.
+//! The circles in which modules of one crate use each other.
 //!
 //! The children of a parent are its child modules and its own code; `lib.rs` and `main.rs` are the
 //! own code of the root. The descendants of a child count as the child. A re-export (`pub use`)
@@ -12,20 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Names from the crate's root down to a module, or to an item in it.
 type Names = Vec<String>;
 type Modules = BTreeMap<Names, Module>;
 type Graph = BTreeMap<Names, BTreeSet<Names>>;
 
-/// The paths that the code of one module names, from the crate's root.
 #[derive(Default)]
 struct Module {
     used: BTreeSet<Names>,
-    /// The paths that `use` imports into the module, by name.
+    /// By imported name.
     imports: BTreeMap<String, Names>,
 }
 
-/// Returns the circles below each parent, each as the paths of its modules.
 pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
     let mut modules = Modules::new();
     for file in list_files(package)?.into_iter().filter(|file| file.starts_with("src")) {
@@ -59,7 +56,7 @@ fn circles_of(modules: &Modules) -> Vec<Vec<String>> {
     circles
 }
 
-/// Returns the own code of `parent` and its children, each with the ones that it uses.
+/// Includes `parent`'s own code.
 fn below(parent: &[String], uses: &Graph) -> Graph {
     let place = |path: &Names| path.starts_with(parent).then(|| path[..path.len().min(parent.len() + 1)].to_vec());
     let mut graph = Graph::new();
@@ -95,12 +92,11 @@ fn resolve(modules: &Modules, path: &[String]) -> Names {
     path
 }
 
-/// Returns the number of names in `path` that lead to a module.
+/// Counts the names that lead to a module.
 fn depth(modules: &Modules, path: &[String]) -> usize {
     (1..=path.len()).rev().find(|depth| modules.contains_key(&path[..*depth])).unwrap_or(0)
 }
 
-/// Adds the paths that a file names to its module.
 fn add(modules: &mut Modules, own: Names, text: &str) {
     let module = modules.entry(own.clone()).or_default();
     let (imports, code) = statements(text);
@@ -132,8 +128,6 @@ fn add(modules: &mut Modules, own: Names, text: &str) {
     }
 }
 
-/// Returns the `use` statements of a file, and its other code without tests, comments and emitted
-/// code.
 fn statements(text: &str) -> (Vec<String>, String) {
     let text = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
     let (mut imports, mut code) = (Vec::<String>::new(), String::new());
@@ -162,7 +156,6 @@ fn statements(text: &str) -> (Vec<String>, String) {
     (imports, code)
 }
 
-/// Returns the names that the tree of a `use` statement imports, with their paths.
 fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
     let mut found = Vec::new();
     let (mut bases, mut path, mut name) = (Vec::new(), Vec::new(), None);
@@ -191,7 +184,6 @@ fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
     found
 }
 
-/// Returns the path from the crate's root for a path that a file of `own` uses.
 fn absolute(own: &[String], path: &[&str]) -> Names {
     let ups = path.iter().take_while(|part| **part == "super").count();
     let base = match path.first() {
@@ -202,7 +194,6 @@ fn absolute(own: &[String], path: &[&str]) -> Names {
     base.iter().cloned().chain(rest.map(|part| (*part).to_owned())).collect()
 }
 
-/// Splits code into words and signs; `::` is one sign.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();
@@ -228,7 +219,6 @@ fn is_word(token: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns the circles among modules with these paths and texts; the root's path is empty.
     fn find_planted(files: &[(&str, &str)]) -> String {
         let mut modules = Modules::new();
         for (path, text) in files {

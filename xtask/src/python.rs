@@ -1,13 +1,11 @@
-//! A separate Python environment for a tool, with the packages of a lock file that contains their
-//! hashes.
+//! A Python environment for a tool, with the packages of a lock file that contains their hashes.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes the environment in `folder`, unless it is there from an earlier run. Returns the folder of
-/// its programs.
+/// Returns the folder of its programs.
 pub(crate) fn python(lock: &Path, folder: &Path) -> Result<PathBuf> {
     let (programs, mark) = (folder.join("bin"), folder.join("installed"));
     let wanted = fs::read_to_string(lock).with_context(|| lock.display().to_string())?;
@@ -22,7 +20,6 @@ pub(crate) fn python(lock: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Runs a command to its end. Returns its output.
 pub(crate) fn must(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;

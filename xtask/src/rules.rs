@@ -14,10 +14,8 @@ use toml::{Table, Value};
 
 const RULES: &str = "tests/rules.toml";
 
-/// The files with a test function of this name, by name.
 type Tests = BTreeMap<String, Vec<PathBuf>>;
 
-/// Returns the page. Fails if a rule has no test.
 pub(crate) fn page(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join(RULES)).with_context(|| format!("cannot read {RULES}"))?;
     let sections: Table = text.parse().context(RULES)?;
@@ -59,7 +57,6 @@ pub(crate) fn page(root: &Path) -> Result<String> {
     ))
 }
 
-/// Links the name of a test to its file.
 fn link(test: &str, tests: &Tests) -> Result<String, String> {
     let files = tests.get(test).map_or(&[][..], Vec::as_slice);
     let [file] = files else { return Err(format!("names the test `{test}`, which exists {} times", files.len())) };
@@ -83,7 +80,6 @@ fn tests(root: &Path) -> Result<Tests> {
     Ok(tests)
 }
 
-/// Returns the names of the test functions in a file that are not ignored.
 fn functions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut is_test = false;

@@ -1,5 +1,4 @@
-//! `cargo xtask test`: everything that must pass before a change lands, step by step. It ends with
-//! the seconds of each step, the slowest tests, everything that was left out, and a count.
+//! `cargo xtask test`: everything that must pass before a change lands, step by step.
 
 mod build;
 mod executables;
@@ -14,22 +13,17 @@ use std::path::Path;
 use std::time::Instant;
 use toolwarrant_contract::GateCommand;
 
-/// Number of tests in the list of the slowest.
 const SLOWEST: usize = 10;
 
-/// The results of the steps.
 #[derive(Default)]
 struct Report {
-    /// The seconds of each step.
     steps: Vec<(&'static str, f64)>,
     passed: u64,
-    /// The reasons why checks were left out, with the number of checks.
+    /// By reason.
     left_out: BTreeMap<String, u64>,
-    /// Tests with their seconds.
     tests: Vec<(f64, String)>,
 }
 
-/// Runs every step, and stops at the first that fails.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
     let mut report = Report::default();
@@ -72,7 +66,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 impl Report {
-    /// Runs a step and measures it. Leaves it out, with the reason, unless it is possible.
+    /// Leaves the step out, with the reason, unless it is possible.
     fn step(
         &mut self,
         name: &'static str,

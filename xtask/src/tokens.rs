@@ -1,5 +1,4 @@
-//! The table of `cargo xtask gen`: the lengths of the texts that agents read, and their costs in
-//! tokens.
+//! The table of `cargo xtask gen`: lengths and costs in tokens of the texts that agents read.
 
 use anyhow::Result;
 use std::fmt::Write;
@@ -7,10 +6,7 @@ use tiktoken_rs::o200k_base;
 use toolwarrant_reader::model::{Contract, ReadersSpec, ToolSpec};
 use toolwarrant_reader::{ListForm, description, input_schema, instructions_text, list_item};
 
-/// Returns a row for each tool, one for each form of the whole list, one for the list of each
-/// permission, and one for the instructions.
-/// Tokens are counted with `o200k_base`. The tokens of a tool are those of its whole item in the
-/// list without output schemas.
+/// Counts the tokens of a tool's whole item in the list without output schemas.
 pub(crate) fn table(contract: &Contract) -> Result<String> {
     let encoding = o200k_base()?;
     let ReadersSpec { description: of_tool, argument, list, list_with_outputs, instructions, lead, brief: _ } =
@@ -50,7 +46,6 @@ pub(crate) fn table(contract: &Contract) -> Result<String> {
     Ok(out)
 }
 
-/// Returns the number of characters in the longest description of an argument.
 fn longest_property(tool: &ToolSpec) -> usize {
     let schema = input_schema(tool);
     let properties = schema["properties"].as_object().into_iter().flatten();

@@ -18,12 +18,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// A page that can be walked.
 struct Page {
     file: &'static str,
-    /// The only section that is walked; the whole page if it is empty.
+    /// The whole page is walked if this is empty.
     section: &'static str,
-    /// The command that checks the code, where a page shows what the compiler says.
+    /// For pages that show the output of the compiler.
     check: &'static str,
     start: fn(PathBuf, &Path) -> Result<Place>,
 }
@@ -38,10 +37,9 @@ const PAGES: [Page; 2] = [
     Page { file: "docs/service.md", section: "", check: "cargo build --quiet", start: Place::outside },
 ];
 
-/// The package with the features of libraries that tests need.
+/// The features of libraries that tests need.
 const FEATURES: &str = "tests/shared_features";
 
-/// Walks one page or all, and prints each step.
 pub(crate) fn run(root: &Path, page: Option<&str>) -> Result<()> {
     let pages: Vec<_> = PAGES.iter().filter(|known| page.is_none_or(|page| known.file == page)).collect();
     ensure!(!pages.is_empty(), "there are walks in {}", PAGES.map(|known| known.file).join(" and "));
@@ -113,10 +111,9 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
     Ok(())
 }
 
-/// A fenced code block, with the text after its language.
 struct Block<'a> {
     info: &'a str,
-    /// The text without the indentation of its list item.
+    /// Without the indentation of its list item.
     text: String,
 }
 
@@ -135,7 +132,6 @@ fn blocks(section: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Replaces the method that has the name of the one in `text`.
 fn over(file: &str, text: &str) -> Result<String> {
     let head = text.split('(').next().unwrap_or_default();
     let begin = file.find(&format!("    {head}(")).with_context(|| format!("the file has no `{head}`"))?;
@@ -144,7 +140,6 @@ fn over(file: &str, text: &str) -> Result<String> {
     Ok([&file[..begin], &inner, &file[begin + length..]].concat())
 }
 
-/// Fails unless each part that the page shows was printed, in this order.
 fn must_say(said: &str, shown: &str) -> Result<()> {
     let mut rest = said;
     for part in shown.lines().flat_map(|line| line.split("...")).map(str::trim).filter(|part| !part.is_empty()) {
@@ -154,18 +149,17 @@ fn must_say(said: &str, shown: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where a walk takes place.
 struct Place {
     root: PathBuf,
     /// Outlives the walk, so that the next one is quick.
     target: PathBuf,
-    /// Variables that the reader does not set.
+    /// The reader does not set these.
     environment: &'static [(&'static str, &'static str)],
 }
 
 impl Place {
-    /// Copies every file that git knows of, as it is at present. The first walk also copies what is
-    /// built, and builds only crates whose sources are newer: those of the copy.
+    /// Copies every file that git knows of, as it is at present. The first walk also copies the
+    /// build output, and builds only crates whose sources are newer: those of the copy.
     fn copy(target: PathBuf, checkout: &Path) -> Result<Self> {
         let place = Self { root: target.join("walk/copy"), target: target.join("walk/target"), environment: &[] };
         let (built, seeded) = (target.join("debug"), place.target.join("debug"));
@@ -181,11 +175,11 @@ impl Place {
             fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
             fs::copy(checkout.join(&file), to).with_context(|| file.display().to_string())?;
         }
-        // `cargo xtask gen` counts the lines of what git lists there.
+        // `cargo xtask gen` counts the lines of the files that git lists there.
         must(Command::new("git").args(["init", "--quiet"]).current_dir(&place.root)).map(|_| place)
     }
 
-    /// Makes an empty folder outside of the workspace, which uses the libraries that are built.
+    /// Makes a folder outside of the workspace that uses the libraries that are built.
     fn outside(target: PathBuf, _: &Path) -> Result<Self> {
         let environment = &[("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
         let place = Self { root: target.join("walk/outside"), target, environment };
@@ -199,7 +193,6 @@ impl Place {
         command
     }
 
-    /// Returns the output of the compiler for code that it must refuse.
     fn compiler_refusal(&self, check: &str) -> Result<String> {
         let output = self.shell(check).output()?;
         ensure!(!output.status.success(), "the compiler takes what it is to refuse");
@@ -207,7 +200,6 @@ impl Place {
     }
 }
 
-/// Makes a folder that has nothing in it.
 fn empty_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -215,7 +207,6 @@ fn empty_folder(folder: &Path) -> Result<()> {
     Ok(fs::create_dir_all(folder)?)
 }
 
-/// A program of the page that runs until the walk ends.
 struct Serving {
     child: Child,
     said: String,

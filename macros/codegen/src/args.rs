@@ -73,8 +73,7 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
     }
 }
 
-/// Emits the reading of one field. All fields are read before a missing one is reported, so that a
-/// refusal names every mistake.
+/// Reads all fields before it reports a missing one, so that a refusal names every mistake.
 fn read(from: &Ident, field: &Field) -> TokenStream {
     let name = &field.name;
     match &field.default {
@@ -87,7 +86,6 @@ fn read(from: &Ident, field: &Field) -> TokenStream {
     }
 }
 
-/// Emits a default as an expression. The default fits its type.
 fn literal(ty: &Type, value: &Value) -> TokenStream {
     match (ty, value) {
         (Type::Named(named), value) => {

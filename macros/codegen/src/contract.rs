@@ -1,5 +1,4 @@
-//! Emits the document of the contract, with the changes since the last release, as an item of its
-//! own. The released record is a file next to the contract.
+//! Emits the document of the contract, with the changes since the last release.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -30,7 +29,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     }
 }
 
-/// Returns the path of the released record, if there is one.
 pub(crate) fn released_file(contract: &Contract) -> Option<PathBuf> {
     Some(contract.files.first()?.with_file_name(RELEASED)).filter(|path| path.exists())
 }

@@ -98,14 +98,11 @@ fn tool(domain: &Domain, tool: &ToolSpec) -> TokenStream {
     }
 }
 
-/// Returns the name of the type that represents a tool. No name that the module `call` imports has
-/// this ending.
+/// Uses an ending that no name has which the module `call` imports.
 fn marker(tool: &ToolSpec) -> Ident {
     format_ident!("{}Tool", camel(&tool.name))
 }
 
-/// Emits the code that turns a call into a task, if the tool makes tasks, and the code that answers
-/// the call.
 fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStream) {
     let (method, handlers, args) = (ident(&tool.name), trait_name(domain), args_name(tool));
     let proof = tool.target.is_some().then(|| quote!(proof,));

@@ -47,16 +47,13 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     }
 }
 
-/// Emits the enum of each tool's own errors.
 pub(crate) fn enums(contract: &Contract) -> TokenStream {
     let internal = contract.role(INTERNAL).map(|error| name(error));
     contract.tools().filter(|tool| is_handled(tool)).map(|tool| own(tool, internal.as_ref())).collect()
 }
 
-/// The role of the failure that every handler may return.
 const INTERNAL: &str = "internal";
 
-/// Returns the name of an error in the module `errors`.
 pub(crate) fn name(error: &ErrorCode) -> Ident {
     shout(&error.code)
 }

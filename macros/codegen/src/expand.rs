@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use syn::LitStr;
 use toolwarrant_reader::{Report, load};
 
-/// Expands `contract!(folder, runtime = runtime)` in the package in that folder.
 #[must_use]
 pub fn expand(folder: &LitStr, package: &Path, runtime: &syn::Path) -> TokenStream {
     let path = package.join(folder.value());
@@ -33,9 +32,8 @@ pub fn expand(folder: &LitStr, package: &Path, runtime: &syn::Path) -> TokenStre
             // The compiler adds the word "error" itself.
             let errors = problems.iter().map(|problem| error(folder, problem.rendered.trim_start_matches("error")));
             let names = names.iter().map(|name| Ident::new(name, Span::call_site()));
-            // In a module that has errors, the compiler does not report failed imports, nor failed
-            // imports from it by name. The names are re-exported here, so imports by `*` do not
-            // fail either.
+            // In a module that has errors, the compiler reports neither failed imports nor failed
+            // imports from it by name. The re-exports keep imports by `*` from failing.
             quote!(#tracked #(#errors)* pub use self::{#(#names),*};)
         }
     }

@@ -11,7 +11,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     quote!(#command #(#traits)*)
 }
 
-/// Emits the enum `Command`, which handlers of tools that make tasks return.
 fn command(contract: &Contract) -> Option<TokenStream> {
     let tools: Vec<&ToolSpec> = contract.tools().filter(|tool| tool.task().is_some()).collect();
     let (docs, args) = (tools.iter().map(|tool| doc(&tool.summary)), tools.iter().map(|tool| args_name(tool)));
@@ -46,7 +45,6 @@ fn command(contract: &Contract) -> Option<TokenStream> {
     })
 }
 
-/// Returns the name of the trait for a file of `tools/`.
 pub(crate) fn trait_name(domain: &Domain) -> Ident {
     format_ident!("{}Tools", camel(&domain.name))
 }

@@ -11,8 +11,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     own.filter_map(|ty| target_ids(contract, ty)).collect()
 }
 
-/// Emits the code that passes the ids in a value to `visit`. Integers and enums get theirs with
-/// their other code.
 fn target_ids(contract: &Contract, NamedType { name, kind, .. }: &NamedType) -> Option<TokenStream> {
     let visits: Vec<_> = match kind {
         Kind::Integer { .. } | Kind::Enum(_) => return None,
@@ -35,12 +33,10 @@ fn visit(field: &Field) -> TokenStream {
     quote!(rt::reply::TargetIds::visit_ids(&self.#name, visit);)
 }
 
-/// Returns the name of the resource that has ids of this type, if there is one.
 fn resource<'a>(contract: &'a Contract, ty: &str) -> impl Iterator<Item = &'a String> {
     contract.resources.iter().filter(move |resource| resource.id.name == ty).map(|resource| &resource.name)
 }
 
-/// Returns true if a field can hold the id of a target.
 fn holds_ids(contract: &Contract, Field { ty, untrusted, ours, .. }: &Field) -> bool {
     // These fields have a Rust type of their own.
     if *untrusted || *ours {

@@ -1,8 +1,8 @@
 //! Turns a checked contract into Rust code, with one file here for each concern. It emits data and
 //! calls; the logic is in the runtime.
 //!
-//! The functions here cannot fail, because a [`Contract`] has no mistakes. The macro `contract!`
-//! expands to [`expand`](expand()), and `toolwarrant expand` prints [`code`] for people.
+//! The functions here cannot fail, because a [`Contract`] has no mistakes. `contract!` expands to
+//! [`expand`](expand()), and `toolwarrant expand` prints [`code`] for people.
 
 mod args;
 mod catalogue;
@@ -24,8 +24,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use toolwarrant_reader::model::Contract;
 
-/// Emits the whole contract as the items of a module. `runtime` is the path of the framework in the
-/// code.
+/// Uses the framework at the path `runtime`.
 #[must_use]
 pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
     let concerns = concerns(contract).map(|(_, code)| code);
@@ -35,7 +34,6 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
     }
 }
 
-/// Emits each concern, with its name, in reading order.
 #[must_use]
 pub fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 13] {
     [

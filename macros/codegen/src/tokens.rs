@@ -5,56 +5,45 @@ use quote::{format_ident, quote};
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
 use toolwarrant_reader::pascal;
 
-/// Makes an identifier from a name without changes.
 pub(crate) fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Makes the identifier of a type or variant from a wire name.
 pub(crate) fn camel(name: &str) -> Ident {
     ident(&pascal(name))
 }
 
-/// Makes the identifier of a static from a wire name.
 pub(crate) fn shout(name: &str) -> Ident {
     ident(&name.to_ascii_uppercase())
 }
 
-/// Returns the name of the struct with the arguments of a tool.
 pub(crate) fn args_name(tool: &ToolSpec) -> Ident {
     format_ident!("{}Args", camel(&tool.name))
 }
 
-/// Makes a literal without a type suffix.
 pub(crate) fn number(number: impl Into<i64>) -> Literal {
     Literal::i64_unsuffixed(number.into())
 }
 
-/// Emits one doc attribute for each line of a text.
 pub(crate) fn doc(text: &str) -> TokenStream {
     let lines = text.trim().lines().map(|line| if line.is_empty() { String::new() } else { format!(" {line}") });
     quote!(#(#[doc = #lines])*)
 }
 
-/// Emits the expression of an `Option`.
 pub(crate) fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
     value.map_or_else(|| quote!(None), |value| quote!(Some(#value)))
 }
 
-/// Returns the files of `tools/` that have tools with handlers, each with these tools.
 pub(crate) fn handler_domains(contract: &Contract) -> impl Iterator<Item = (&Domain, Vec<&ToolSpec>)> {
     let domains =
         contract.domains.iter().map(|domain| (domain, domain.tools.iter().filter(|tool| is_handled(tool)).collect()));
     domains.filter(|(_, tools): &(_, Vec<_>)| !tools.is_empty())
 }
 
-/// Returns true if a tool has a handler. The tool that reads tasks has none: the framework answers
-/// it.
 pub(crate) fn is_handled(tool: &ToolSpec) -> bool {
     !matches!(tool.effect, EffectSpec::ReadTask)
 }
 
-/// Emits the Rust type of a value.
 pub(crate) fn ty(ty: &Type) -> TokenStream {
     match ty {
         Type::String => quote!(String),
@@ -73,7 +62,6 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
     }
 }
 
-/// Emits the Rust type of a field, which depends on its flags also.
 pub(crate) fn field_ty(field: &Field) -> TokenStream {
     let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, default, formerly: _ } =
         field;

@@ -56,7 +56,6 @@ fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &String
     }
 }
 
-/// Emits an enum, and the call of the macro that defines the names of its values on the wire.
 fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
     let (name, text) = (ident(name), doc(text));
     let variants: Vec<_> = members.iter().map(|member| camel(&member.name)).collect();
@@ -86,7 +85,6 @@ fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
     }
 }
 
-/// Emits the code that assembles a result that begins with a list from its items.
 fn list(name: &Ident, first: &Field) -> Option<TokenStream> {
     let Type::List(item) = &first.ty else { return None };
     let Type::Named(item) = &**item else { return None };

@@ -34,12 +34,11 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     quote!(#texts #numbers)
 }
 
-/// Emits the sentences of a text. `Advice` and `Sentence` must be in scope.
+/// Expects `Advice` and `Sentence` in scope.
 pub(crate) fn advice(contract: &Contract, text: &str) -> TokenStream {
     of(&sentences(contract, text))
 }
 
-/// Emits sentences.
 pub(crate) fn of(sentences: &[SentenceSpec]) -> TokenStream {
     if sentences.is_empty() {
         return quote!(Advice::NONE);

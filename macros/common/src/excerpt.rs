@@ -5,27 +5,18 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A problem with a place in a file, for display.
 #[derive(Debug)]
 pub struct Excerpt<'a> {
-    /// The path of the file as it is displayed.
     pub path: &'a str,
-    /// The text of the file.
     pub text: &'a str,
-    /// The place, in bytes within the text.
     pub span: Range<usize>,
-    /// The id of the rule that is broken, if there is one.
     pub id: Option<&'a str>,
-    /// The mistake.
     pub message: &'a str,
-    /// The allowed values.
     pub help: Option<&'a str>,
 }
 
-/// The most bytes of a line that is shown, and of a message.
 const SHOWN_MAX: usize = 1_000;
 
-/// Renders message, place, the lines of the file and help in the style of rustc, without colour.
 /// Leaves out lines that are too long to be read, and the end of such a message.
 #[must_use]
 pub fn excerpt(Excerpt { path, text, span, id, message, help }: &Excerpt<'_>) -> String {
@@ -47,14 +38,13 @@ pub fn excerpt(Excerpt { path, text, span, id, message, help }: &Excerpt<'_>) ->
     Renderer::plain().render(&groups)
 }
 
-/// Returns the beginning of a message that repeats very long text from outside.
 #[must_use]
 pub fn shorten(message: &str) -> Cow<'_, str> {
     let end = message.floor_char_boundary(SHOWN_MAX);
     if end == message.len() { message.into() } else { format!("{}…", &message[..end]).into() }
 }
 
-/// Returns the line and the column of a byte offset, both from 1; the column is in characters.
+/// Counts both from 1, and the column in characters.
 #[must_use]
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);

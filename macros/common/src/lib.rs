@@ -1,7 +1,5 @@
-//! The parts that the compiler of contracts and the server share: limits, the shape of TOML files,
-//! and text for people.
-//!
-//! This crate knows no contract and no server.
+//! The parts that the compiler of contracts and the server share. This crate knows no contract and
+//! no server.
 
 mod excerpt;
 mod limits;

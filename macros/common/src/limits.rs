@@ -1,37 +1,29 @@
-//! The limits that the contract compiler reports to clients and the server enforces, the characters
-//! that both reject, and the commands that every program has.
-//!
-//! Both use this one table, so they cannot drift apart.
+//! The limits and the refused characters that the contract compiler reports to clients and the
+//! server enforces, and the commands that every program has. One table, so the two cannot drift
+//! apart.
 
-/// Largest integer in an argument: 2^53 - 1, the largest that every JSON reader represents exactly
-/// (RFC 8259, section 6).
+/// 2^53 - 1, the largest that every JSON reader represents exactly (RFC 8259, section 6).
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// Longest text from outside that is passed on, such as a name, in characters.
 pub const UNTRUSTED_MAX_CHARS: usize = 64;
 
-/// Longest text from outside in evidence, timelines and logs, in characters. Two IPv6 addresses
-/// with words between them fit.
+/// Two IPv6 addresses with words between them fit.
 pub const REMARK_MAX_CHARS: usize = 256;
 
-/// Longest URL, in characters.
 pub const URL_MAX_CHARS: usize = 2_048;
 
-/// Largest `wait_seconds` of a call. An answer is never held longer.
 pub const MAX_WAIT_SECONDS: u32 = 50;
 
-/// Days for which an ended task can be read.
 pub const TASKS_KEPT_DAYS: u32 = 7;
 
-/// The commands of every service's program. The command for a resource has the resource's name, so
-/// no resource has one of these.
+/// The command for a resource has the resource's name, so no resource has one of these.
 pub const COMMANDS: [&str; 23] = [
     "acts", "app", "apply", "audit", "backup", "bridge", "call", "clock", "cluster", "config", "doctor", "export",
     "find", "flags", "help", "key", "refunds", "restore", "serve", "sign", "store", "task", "tools",
 ];
 
-/// Returns true for control characters, line separators, Unicode format characters (they hide or
-/// reorder text) and Unicode fillers.
+/// Returns true for control characters, line separators, fillers and format characters, which hide
+/// or reorder text.
 #[must_use]
 pub fn deceives(c: char) -> bool {
     c.is_control()

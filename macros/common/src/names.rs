@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-/// Writes the help for an unknown name: "did you mean", or a list of all known names.
 #[must_use]
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
@@ -13,7 +12,6 @@ pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> S
     }
 }
 
-/// Finds the known name that is nearest to an unknown one, if it is near enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();

@@ -1,8 +1,8 @@
 //! Reads a value of a TOML file as a type, and finds the problems with its shape: unknown and
 //! missing keys, and values of a wrong type.
 //!
-//! It is independent of contracts, so readers of other TOML files use it also. Serde stops at the
-//! first problem. Each problem is therefore corrected or left out, and the value is read again.
+//! Serde stops at the first problem. Each problem is therefore corrected or left out, and the value
+//! is read again. Readers of other TOML files than contracts use it also.
 
 use crate::names::{nearest, suggestion};
 use serde::de::DeserializeOwned;
@@ -10,25 +10,19 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// One problem with the shape of a value.
 #[derive(Debug)]
 pub struct Misshape {
-    /// Its place in the file, in bytes.
     pub span: Range<usize>,
-    /// The mistake.
     pub message: String,
-    /// The allowed values, if they are known.
     pub help: Option<String>,
 }
 
-/// Most problems that are reported of one value. Each of them costs another pass.
+/// Each problem costs another pass.
 pub const PROBLEMS_MAX: usize = 20;
 
-/// The span of a value that is not in the file.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
 
-/// Reads one value and reports the problems with its shape to `found`, at most 20. Returns `None`
-/// if a value is absent or has a wrong type, but still checks the others.
+/// Checks the other values even if it returns `None` for one that is absent or has a wrong type.
 ///
 /// Reads a key that resembles a known key as that key, and leaves out other unknown keys, so that
 /// the rest can be checked.
@@ -66,14 +60,12 @@ pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dy
     None
 }
 
-/// Names the value that was meant, if one is near, and all that are allowed.
 fn describe_values(name: &str, known: &[&str]) -> String {
     let meant = nearest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`? "));
     let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
     format!("{}allowed are {}", meant.unwrap_or_default(), known.join(", "))
 }
 
-/// Renames the key at `span` to the name that was meant, or removes it.
 fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&str>) -> Option<()> {
     tables(value, &mut |_, table| {
         let key = table.keys().find(|key| key.span() == *span)?.clone();
@@ -85,7 +77,7 @@ fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&
     })
 }
 
-/// Adds a placeholder to the table at `span`, so that the next missing key is found also.
+/// Adds a placeholder, so that the next missing key is found also.
 fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Option<()> {
     tables(value, &mut |at, table| {
         let absent = Spanned::new(NOWHERE, DeValue::String("".into()));
@@ -93,7 +85,6 @@ fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Opt
     })
 }
 
-/// Removes the value at `span` from its table. Returns its key.
 fn leave_out(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
     tables(value, &mut |_, table| {
         let key = table.iter().find(|(_, value)| value.span() == *span)?.0.clone();
@@ -101,7 +92,6 @@ fn leave_out(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<St
     })
 }
 
-/// Calls `change` for each table, from outside to inside, until it returns something.
 fn tables<'i, T>(
     value: &mut Spanned<DeValue<'i>>,
     change: &mut dyn FnMut(Range<usize>, &mut DeTable<'i>) -> Option<T>,
@@ -116,8 +106,6 @@ fn tables<'i, T>(
     }
 }
 
-/// Returns the first quoted name in a message of serde, and all others, if the message begins with
-/// `begin`.
 fn split_quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
     let mut quoted = message.strip_prefix(begin)?.split('`').skip(1).step_by(2);
     Some((quoted.next()?, quoted.collect()))

@@ -7,19 +7,17 @@
 use crate::limits::deceives;
 use std::fmt::Write;
 
-/// Writes them out in a text of several lines.
 #[must_use]
 pub fn escape_text(text: &str) -> String {
     write_out(text, |c, out| out.extend(c.escape_unicode()))
 }
 
-/// Writes them out in a text from outside that is a part of a line: line ends, too.
+/// Escapes line ends too, for text that is a part of a line.
 #[must_use]
 pub fn escape_line(text: &str) -> String {
     escape_text(text).replace('\n', "\\u{a}")
 }
 
-/// Writes them out in a JSON document, which stays the same document.
 #[must_use]
 pub fn escape_json(text: &str) -> String {
     write_out(text, |c, out| {

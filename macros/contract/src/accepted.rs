@@ -13,13 +13,12 @@ const HEAD: &str = "\
 # `contract accept` writes them, and `contract release` removes this file.
 ";
 
-/// An accepted break.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Accepted {
     rule: Spanned<String>,
     fact: String,
-    /// Its new value; absent if the fact went.
+    /// Absent if the fact went.
     value: Option<Value>,
     pub(crate) reason: String,
 }
@@ -31,7 +30,6 @@ struct AcceptedFile {
     accepted: Vec<Accepted>,
 }
 
-/// A mistake in the file.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     pub(crate) span: Range<usize>,
@@ -39,10 +37,6 @@ pub(crate) struct Mistake {
     pub(crate) help: String,
 }
 
-/// Parses the text of the file.
-///
-/// # Errors
-/// The first mistake.
 pub(crate) fn parse(text: &str) -> Result<Vec<Accepted>, Mistake> {
     let AcceptedFile { accepted } = toml::from_str(text).map_err(|error| Mistake {
         span: error.span().unwrap_or_default(),
@@ -73,17 +67,14 @@ impl Accepted {
         Self { rule, fact: fact.clone(), value: new.clone(), reason: reason.to_owned() }
     }
 
-    /// Returns true if this accepts the change, to whatever value.
     pub(crate) fn concerns(&self, change: &ContractChange) -> bool {
         (self.rule.get_ref(), &self.fact) == (&change.rule.id, &change.fact)
     }
 
-    /// Returns true if this accepts the change.
     pub(crate) fn covers(&self, change: &ContractChange) -> bool {
         self.concerns(change) && self.value == change.new
     }
 
-    /// Makes the mistake that it accepts none of these breaks.
     pub(crate) fn mistake<'c>(&self, breaks: impl IntoIterator<Item = &'c ContractChange>) -> Mistake {
         let Self { rule, fact, value, .. } = self;
         let span = rule.span();
@@ -106,7 +97,6 @@ impl Accepted {
     }
 }
 
-/// Writes the text of the file.
 pub(crate) fn text(accepted: &[Accepted]) -> String {
     let mut out = HEAD.to_owned();
     for Accepted { rule, fact, value, reason } in accepted {

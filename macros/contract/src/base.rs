@@ -6,13 +6,8 @@ use std::process::Command;
 use toolwarrant_common::escape_line;
 use toolwarrant_reader::{ContractRecord, load};
 
-/// The record of the contract in force, below the contract's folder.
 pub(crate) const IN_FORCE: &str = "generated/contract.toml";
 
-/// Reads the record of a file, a folder with a contract, or a revision.
-///
-/// # Errors
-/// There is no such record.
 pub(crate) fn read(folder: &Path, from: &str) -> Result<(ContractRecord, String), String> {
     let path = Path::new(from);
     if path.is_dir() {
@@ -28,10 +23,7 @@ pub(crate) fn read(folder: &Path, from: &str) -> Result<(ContractRecord, String)
     at(folder, from)
 }
 
-/// Reads the record in force at a revision. It needs the revision's commit, and no history.
-///
-/// # Errors
-/// Git does not have the revision, or the revision does not have the record.
+/// Needs the revision's commit, and no history.
 pub(crate) fn at(folder: &Path, revision: &str) -> Result<(ContractRecord, String), String> {
     if revision.starts_with('-') {
         return Err(format!("`{}` is not a revision", escape_line(revision)));
@@ -61,7 +53,6 @@ fn parse(from: &str, text: String) -> Result<(ContractRecord, String), String> {
     Ok((record, text))
 }
 
-/// Runs git in a folder. Returns its output, or `None` if it fails.
 fn git(folder: &Path, arguments: &[&str]) -> Result<Option<String>, String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();
     let output = output.map_err(|error| format!("cannot run git: {error}"))?;

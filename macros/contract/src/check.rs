@@ -11,32 +11,23 @@ use std::path::Path;
 use toolwarrant_gate::{Bump, ContractChange, Severity, compare};
 use toolwarrant_reader::{ACCEPTED, ContractRecord, Problem, RELEASED, Report, load};
 
-/// The result of a check.
 pub(crate) struct Judgement {
-    /// The files of the contract, `accepted.toml`, and the records that it was compared with.
     pub(crate) files: Vec<File>,
-    /// The version of the former record, the contract's, and the lowest that the changes allow.
+    /// The former record's, the contract's, and the lowest that the changes allow.
     pub(crate) versions: [String; 3],
-    /// The name of the former record.
     pub(crate) former: String,
     pub(crate) changes: Vec<Judged>,
-    /// The revision that this branch begins at, and the changes since.
     pub(crate) branch: Option<(String, Vec<Judged>)>,
-    /// Everything that is to do.
     pub(crate) refusals: Vec<RefusedContract>,
 }
 
-/// A change with its places.
 pub(crate) struct Judged {
     pub(crate) change: ContractChange,
-    /// The acceptance, if it is a break.
     pub(crate) accepted: Option<Accepted>,
     pub(crate) spot: Option<Spot>,
-    /// The place in the former record.
     pub(crate) former: Option<Spot>,
 }
 
-/// A reason why a contract may not land as it is.
 pub(crate) struct RefusedContract {
     pub(crate) id: &'static str,
     pub(crate) message: String,
@@ -44,17 +35,12 @@ pub(crate) struct RefusedContract {
     pub(crate) spot: Option<Spot>,
 }
 
-/// The records to compare with, in addition to the released one or in place of it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Against<'a> {
     pub(crate) revision: Option<&'a str>,
     pub(crate) other: Option<&'a str>,
 }
 
-/// Checks the contract in a folder.
-///
-/// # Errors
-/// There is nothing to compare: the contract has mistakes, or a record cannot be read.
 pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> Result<Judgement, String> {
     let (contract, too_long) = match load(folder) {
         Ok(contract) => (contract, Vec::new()),
@@ -125,7 +111,6 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     Ok(Judgement { files, versions: [before, written, required], former, changes, branch, refusals })
 }
 
-/// Returns true if the change, or one that follows from it, breaks something.
 pub(crate) fn breaks(change: &ContractChange) -> bool {
     change.worst() == Severity::Breaking || change.consequences.iter().any(breaks)
 }
@@ -151,7 +136,6 @@ fn judge_change(
     Judged { change, accepted, spot, former: None }
 }
 
-/// Returns the line of a fact, or of the first fact of a part, in a record.
 fn line(file: usize, text: &str, fact: &str) -> Option<Spot> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -184,7 +168,6 @@ fn break_refusal(Judged { change: ContractChange { rule, fact, message, .. }, ..
     }
 }
 
-/// Refuses names that went and are not reserved: tools, errors, and values of enums.
 fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) -> Option<RefusedContract> {
     let names = |record: &ContractRecord, kind: &str| -> BTreeSet<String> {
         let parts = record.facts.keys().map(|key| key.split('.').collect::<Vec<_>>());
@@ -213,7 +196,6 @@ fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) 
     })
 }
 
-/// Refuses another released record under the version of the base's.
 fn release_refusal(base: &ContractRecord, new: &ContractRecord, revision: &str) -> Option<RefusedContract> {
     let [before, now] = [base, new].map(|record| Version::parse(record.head_text("released.version")).ok());
     let is_same = base.head_text("released.digest") == new.head_text("released.digest");

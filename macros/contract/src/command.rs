@@ -18,10 +18,8 @@ use toolwarrant_common::{escape_line, escape_text, suggestion};
 use toolwarrant_gate::{Audience, ChangeRule, rule, rules};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule, documents, load, replace};
 
-/// A report for each rule of changes, which a test writes.
 const CHANGES: &str = include_str!("examples/changes.snap");
 
-/// A report for each rule of the compiler, which a test writes.
 const MISTAKES: &str = include_str!("examples/mistakes.snap");
 
 /// A command on the changes of a contract.
@@ -72,7 +70,6 @@ pub enum GateCommand {
 }
 
 impl GateCommand {
-    /// Returns the check against the released record, with a report for people.
     #[must_use]
     pub fn check() -> Self {
         Self::Check { base: None, against: None, json: false, format: ReportFormat::Text }
@@ -96,33 +93,26 @@ pub enum ReportFormat {
     Github,
 }
 
-/// The contract on which a command works, and the day.
 #[derive(Clone, Copy, Debug)]
 pub struct GateContext<'a> {
-    /// The folder of the contract.
     pub folder: &'a Path,
-    /// The folder of the package with the handlers.
     pub package: &'a Path,
-    /// Today in UTC, as `YYYY-MM-DD`.
+    /// In UTC, as `YYYY-MM-DD`.
     pub today: &'a str,
 }
 
-/// The text to print, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateAnswer {
-    /// The text. It ends with a line break.
     pub text: String,
     /// 0: done, and the contract is sound. 1: there is something to do. 2: nothing was compared.
     pub code: u8,
 }
 
-/// Returns the day in UTC, as `YYYY-MM-DD`.
 #[must_use]
 pub fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()
 }
 
-/// Carries out a command.
 #[must_use]
 pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
     let GateContext { folder, today, .. } = context;
@@ -150,7 +140,6 @@ pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
     GateAnswer { text: escape_text(text.trim_end()) + "\n", code }
 }
 
-/// Returns the path of the folder above the contract's, relative to the working directory.
 fn above(folder: &Path) -> String {
     let here = env::current_dir().unwrap_or_default();
     let above = folder.parent().unwrap_or(folder);
@@ -204,7 +193,6 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
     Ok(format!("released {version}: commit {}, and the files of `gen`", names.join(", ")))
 }
 
-/// Reads a file to write it again. One that does not exist is empty.
 fn read_if_any(path: &Path) -> Done {
     match fs::read_to_string(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -264,7 +252,7 @@ fn add_tool(GateContext { folder, package, .. }: GateContext<'_>, mut tool: NewT
     Ok(format!("wrote {}; write the handler, then run `gen`", written.join(", ")))
 }
 
-/// Asks a question at a terminal. Returns `None` if there is none, or if its input has ended.
+/// Returns `None` without a terminal, or if its input has ended.
 fn ask(question: &Question) -> Option<String> {
     let known = if question.known.is_empty() { String::new() } else { format!(" [{}]", question.known.join(", ")) };
     while io::stdin().is_terminal() {
@@ -305,7 +293,6 @@ fn explain(id: &str) -> Done {
     Err((format!("unknown rule `{}`; {}", escape_line(id), suggestion(id, all)), 1))
 }
 
-/// Returns the report of a rule.
 fn example<'a>(reports: &'a str, id: &str) -> &'a str {
     let mut sections = reports.split("\n## ").filter_map(|section| section.split_once("\n\n"));
     sections.find(|(head, _)| *head == id).map_or("", |(_, report)| report.trim_end())

@@ -5,13 +5,12 @@ use syn::parse_quote;
 use toolwarrant_codegen::code;
 use toolwarrant_reader::model::Contract;
 
-/// Returns the expansion of `contract!` for a contract, formatted.
 #[must_use]
 pub fn expand(contract: &Contract) -> String {
     format_code(code(contract, &parse_quote!(::toolwarrant::runtime)))
 }
 
-/// Formats code as a Rust file. Code that does not parse as a file is returned without layout.
+/// Returns code that does not parse as a file without layout.
 #[must_use]
 pub fn format_code(code: TokenStream) -> String {
     let text = code.to_string();

@@ -1,11 +1,12 @@
-//! The work of a contract's author: the generated code for people, new tools, the check of changes
-//! against the released contract, and releases.
+//! The work of a contract's author: generated code for people, new tools, the check against the
+//! released contract, and releases.
 //!
 //! ```text
 //! [Change], accepted.toml, versions --check--> Judgement: what is to do before the contract may land
 //! ```
 //!
-//! The program `toolwarrant` is its command line. No server contains this crate.
+//! The program `toolwarrant` is its command line. No server contains this crate. Start at
+//! [`execute`].
 
 mod accepted;
 mod base;

@@ -1,5 +1,4 @@
-//! The program `toolwarrant`: the command line of a contract's author. Run it in the folder of the
-//! package that has the contract.
+//! The program `toolwarrant`: the command line of a contract's author.
 
 use clap::{Parser, Subcommand};
 use std::env;
@@ -50,7 +49,6 @@ enum ContractCommand {
 
 const NAME: &str = "toolwarrant";
 
-/// The exit code if nothing was compared.
 const NOT_COMPARED: u8 = 2;
 
 fn main() -> ExitCode {
@@ -92,7 +90,6 @@ fn main() -> ExitCode {
     written.map_or_else(|why| complain(&why, 1), ExitCode::from)
 }
 
-/// Says why a command failed, and returns its exit code.
 fn complain(why: &str, code: u8) -> ExitCode {
     eprintln!("{NAME}: {}", escape_text(why));
     code.into()

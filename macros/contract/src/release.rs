@@ -21,10 +21,7 @@ const UNRELEASED: &str = "## Unreleased\n";
 
 const WIDTH: usize = 100;
 
-/// Reads the record that was released last.
-///
-/// # Errors
-/// There is no record, it cannot be parsed, or its facts are not those that were released.
+/// Fails also if the facts are not those that were released.
 pub(crate) fn read(folder: &Path) -> Result<(ContractRecord, String), String> {
     let path = folder.join(RELEASED);
     let shown = crate::source::display_path(folder, &path);
@@ -45,8 +42,8 @@ pub(crate) fn read(folder: &Path) -> Result<(ContractRecord, String), String> {
     Ok((record, text))
 }
 
-/// Returns the record of a contract with the cost of each permission's list. The record that `gen`
-/// writes has no costs: each text changes them, so branches could not be merged.
+/// Adds the cost of each permission's list. The record that `gen` writes has none: each text
+/// changes them, so branches could not be merged.
 pub(crate) fn record_with_costs(contract: &Contract) -> ContractRecord {
     let mut record = ContractRecord::of(contract);
     for permission in &contract.permissions {
@@ -58,7 +55,6 @@ pub(crate) fn record_with_costs(contract: &Contract) -> ContractRecord {
     record
 }
 
-/// Writes the text of the record that is released on a day, after the one that was `before`.
 pub(crate) fn release_text(contract: &Contract, before: Option<&ContractRecord>, date: &str) -> String {
     let mut record = record_with_costs(contract);
     record.facts.extend(before.map(|before| forms_to_keep(&before.facts, &record.facts)).unwrap_or_default());
@@ -68,8 +64,6 @@ pub(crate) fn release_text(contract: &Contract, before: Option<&ContractRecord>,
     HEAD.to_owned() + &record.text()
 }
 
-/// Moves the unreleased part of a changelog into the section of a version, after the changes of the
-/// contract.
 pub(crate) fn changelog(
     text: &str,
     (version, date): (&str, &str),
@@ -95,7 +89,6 @@ pub(crate) fn changelog(
     format!("{before}{UNRELEASED}\n## {version} - {date}\n{own}\n{}", after.trim_start_matches('\n'))
 }
 
-/// Describes whom a change breaks, and whom it may hurt.
 pub(crate) fn describe_verdicts(verdicts: [Severity; 5]) -> String {
     let of = |verdict: Severity| {
         let hurt = Audience::ALL.into_iter().filter(|audience| verdicts[*audience as usize] == verdict);
@@ -107,7 +100,6 @@ pub(crate) fn describe_verdicts(verdicts: [Severity; 5]) -> String {
     if text.is_empty() { "compatible".to_owned() } else { text }
 }
 
-/// Writes an item of a list in lines that are not too wide.
 fn wrap(text: &str) -> String {
     let (mut out, mut line) = (String::new(), "-".to_owned());
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! The report of a check: as text in the style of rustc, as JSON, and as annotations of GitHub.
+//! The report of a check: as text, as JSON, and as annotations of GitHub.
 
 use crate::check::{Judged, Judgement, RefusedContract, breaks};
 use crate::release::describe_verdicts;
@@ -10,15 +10,13 @@ use std::fmt::Write;
 use toolwarrant_common::escape_line;
 use toolwarrant_gate::{ContractChange, ListChange, Severity, change_json};
 
-/// GitHub shows at most this many annotations of a level for each step.
+/// GitHub shows only this number of each level for each step.
 const ANNOTATIONS: usize = 10;
 
-/// Longest message of a change that follows from another, in characters.
 const LONGEST_NOTE: usize = 120;
 
 impl Judgement {
-    /// Writes the report for people. It shows the changes of the branch in full if there is one,
-    /// and otherwise those since the release.
+    /// Shows the changes of the branch in full or, without one, those since the release.
     pub(crate) fn text(&self) -> String {
         let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
         let mut out = String::new();
@@ -89,7 +87,6 @@ impl Judgement {
         Renderer::plain().render(&[group, help])
     }
 
-    /// Returns the report as JSON in the form of `report.schema.json`.
     pub(crate) fn json(&self) -> Value {
         let [released, contract, required] = &self.versions;
         let all = |changes: &[Judged]| changes.iter().map(|judged| self.change_json(judged)).collect::<Vec<_>>();
@@ -122,8 +119,8 @@ impl Judgement {
         )
     }
 
-    /// Writes commands that GitHub shows next to the lines of a pull request. `folder` is the one
-    /// that contains the contract's folder, relative to the repository.
+    /// Writes annotations for the lines of a pull request. `folder` contains the contract's folder
+    /// and is relative to the repository.
     pub(crate) fn annotations(&self, folder: &str) -> String {
         let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
         let changes = shown.iter().map(|Judged { change, accepted, spot, .. }| {
@@ -188,7 +185,6 @@ fn snippet<'a>(
     Snippet::source(text.as_str()).path(escape_line(shown)).annotation(kind.span(span).label(label))
 }
 
-/// Writes a command of GitHub's runner.
 pub(crate) fn annotate(level: &str, place: &str, title: &str, text: &str) -> String {
     format!("::{level} {place}title={title}::{}\n", escape_data(text))
 }

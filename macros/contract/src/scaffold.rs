@@ -1,6 +1,7 @@
 //! Adds a tool to a service: its stanza, its result type, a handler that compiles, and a test.
 //!
-//! All texts are drafts in memory. Nothing is written unless the contract with them loads.
+//! All texts are drafts in memory. Nothing is written unless the contract with them loads. Start at
+//! [`new_tool`].
 
 mod code;
 mod stanza;
@@ -14,12 +15,7 @@ use std::path::{Path, PathBuf};
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{load, replace};
 
-/// Adds a tool to the contract in `spec` and to the sources of the package. Returns the files that
-/// it wrote.
-///
-/// # Errors
-/// The mistake and the allowed values, for people. Then no file has changed, unless the disk failed
-/// while files were written.
+/// Leaves all files unchanged on an error, unless the disk fails while files are written.
 pub fn new_tool(package: &Path, spec: &Path, tool: &NewTool) -> Result<Vec<PathBuf>, String> {
     let contract = load(spec).map_err(|report| format!("correct the contract first:\n{report}"))?;
     let mut drafts = stanza::draft(&contract, spec, tool)?;
@@ -31,7 +27,6 @@ pub fn new_tool(package: &Path, spec: &Path, tool: &NewTool) -> Result<Vec<PathB
     Ok(drafts.into_keys().collect())
 }
 
-/// Loads a copy of the contract with the drafts in it.
 fn load_draft(contract: &Contract, spec: &Path, drafts: &BTreeMap<PathBuf, String>) -> Result<Contract, String> {
     let home = tempfile::TempDir::new().map_err(|error| format!("cannot make a draft: {error}"))?;
     let copy = home.path().join(spec.file_name().unwrap_or("spec".as_ref()));

@@ -7,52 +7,43 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toolwarrant_common::{escape_line, line_column};
 
-/// A file of the contract's folder, or a former record.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Its path in messages, such as `spec/service.toml`.
+    /// `spec/service.toml`.
     pub(crate) shown: String,
     pub(crate) text: String,
 }
 
-/// A place in a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
-    /// The position in the list of files.
     pub(crate) file: usize,
-    /// The span in bytes.
     pub(crate) span: Range<usize>,
-    /// True if the fact itself is written there; otherwise it is the nearest part around it.
+    /// Otherwise it is the nearest part around the fact.
     pub(crate) is_exact: bool,
 }
 
 impl File {
-    /// Returns the line of a byte, from 1.
     pub(crate) fn line(&self, Spot { span, .. }: &Spot) -> usize {
         line_column(&self.text, span.start).0
     }
 }
 
-/// Reads these files of the contract's folder. A file that cannot be read is empty.
 pub(crate) fn read_files(folder: &Path, paths: &[PathBuf]) -> Vec<File> {
     let read =
         |path: &PathBuf| File { shown: display_path(folder, path), text: fs::read_to_string(path).unwrap_or_default() };
     paths.iter().map(read).collect()
 }
 
-/// Returns the path of a file in messages, relative to the folder that contains the contract's.
 pub(crate) fn display_path(folder: &Path, path: &Path) -> String {
     let base = folder.parent().unwrap_or(folder);
     escape_line(&path.strip_prefix(base).unwrap_or(path).to_string_lossy())
 }
 
-/// The files of a contract, parsed.
 pub(crate) struct Places<'f> {
     tables: Vec<(&'f str, DeValue<'f>)>,
 }
 
 impl<'f> Places<'f> {
-    /// Parses these files. One that is not TOML has no places.
     pub(crate) fn of(files: &'f [File]) -> Self {
         let table = |File { shown, text }: &'f File| {
             (shown.as_str(), DeValue::Table(DeTable::parse(text).map(toml::Spanned::into_inner).unwrap_or_default()))
@@ -60,8 +51,7 @@ impl<'f> Places<'f> {
         Self { tables: files.iter().map(table).collect() }
     }
 
-    /// Finds the place where a fact is written, or the nearest part around it. A fact of the
-    /// framework alone has no place.
+    /// Finds the fact, or the nearest part around it. A fact of the framework alone has no place.
     pub(crate) fn find(&self, fact: &str) -> Option<Spot> {
         let parts: Vec<_> = fact.split('.').collect();
         let in_file = |(file, (shown, table)): (usize, &(&str, DeValue<'_>))| {
@@ -77,8 +67,6 @@ impl<'f> Places<'f> {
     }
 }
 
-/// Follows the parts of a key as far as they lead. Returns the number of parts that are left, and
-/// the place of the last that was found.
 fn walk(value: &DeValue<'_>, parts: &[&str], at: Range<usize>) -> (usize, Range<usize>) {
     let Some((part, rest)) = parts.split_first() else { return (0, at) };
     match value {
@@ -116,8 +104,6 @@ fn walk(value: &DeValue<'_>, parts: &[&str], at: Range<usize>) -> (usize, Range<
     }
 }
 
-/// Returns the keys by which a contract may write a part of a fact's key. `a.b` is a key in a
-/// table.
 fn spellings(part: &str) -> Vec<String> {
     let others: &[&str] = match part {
         "argument" => &["args", "arg"],

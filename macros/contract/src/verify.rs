@@ -1,7 +1,6 @@
 //! `contract verify`: compares the contract of a running server with a record of it, in the CI of
-//! those who depend on the server.
-//!
-//! It needs no key and no data folder. If nothing was compared, that is a failure.
+//! those who depend on the server. It needs no key and no data folder. If nothing was compared,
+//! that is a failure.
 
 use clap::Args;
 use http::header::ACCEPT;
@@ -34,13 +33,10 @@ pub struct VerifyOptions {
     pub url: String,
 }
 
-/// The exit code of a comparison with a change that hurts.
 const HURTS: u8 = 1;
-/// Largest record that is read, in bytes.
 const LARGEST: usize = 4 << 20;
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(30), largest_answer: LARGEST };
 
-/// The reason why nothing was compared.
 #[derive(Debug, thiserror::Error)]
 #[error("not compared: {}", escape_line(.message))]
 pub struct NotCompared {
@@ -53,19 +49,12 @@ impl NotCompared {
         Self { code, message }
     }
 
-    /// Returns the reason as JSON.
     #[must_use]
     pub fn json(&self) -> String {
         write_json(&json!({"compared": false, "code": self.code, "message": self.message}))
     }
 }
 
-/// Compares the contract of a running server with a record of it. Returns the text to print, and
-/// the exit code.
-///
-/// # Errors
-/// Nothing was compared: the server does not answer or has no contract, the file is no record, or
-/// they are of different services.
 pub async fn verify(VerifyOptions { against, json, url }: &VerifyOptions) -> Result<(String, u8), NotCompared> {
     let trusted =
         read(against).map_err(|why| NotCompared::new("no_record", format!("{}: {why}", against.display())))?;
@@ -81,7 +70,6 @@ pub async fn verify(VerifyOptions { against, json, url }: &VerifyOptions) -> Res
     Ok((text, if is_sound { 0 } else { HURTS }))
 }
 
-/// Writes an answer as a JSON document.
 pub(crate) fn write_json(answer: &Value) -> String {
     escape_json(&format!("{answer:#}\n"))
 }
@@ -103,7 +91,6 @@ fn show(trusted: &ContractRecord, found: &ContractRecord, changes: &[ContractCha
     })
 }
 
-/// Writes a line for each change after a line about the two contracts.
 fn tell(trusted: &ContractRecord, found: &ContractRecord, changes: &[ContractChange]) -> String {
     let [before, now] = [trusted, found].map(|record| record.head_text("version"));
     let version = if before == now { now.to_owned() } else { format!("{before} -> {now}") };
@@ -133,7 +120,6 @@ fn read(path: &Path) -> Result<ContractRecord, String> {
     read_record(&text)
 }
 
-/// Reads the contract of a server.
 async fn fetch(url: &str) -> Result<ContractRecord, NotCompared> {
     let unreachable = |why: String| NotCompared::new("unreachable", why);
     let url = document_url(url).map_err(unreachable)?;
@@ -153,7 +139,6 @@ async fn fetch(url: &str) -> Result<ContractRecord, NotCompared> {
     }
 }
 
-/// Returns the URL of a server's contract. The argument may be the URL of its endpoint, too.
 fn document_url(text: &str) -> Result<Url, String> {
     // A message does not repeat a wrong URL, which may contain a password.
     let mut url = Url::parse(text).map_err(|error| format!("URL: {error}; expected one like https://example.com"))?;

@@ -4,15 +4,11 @@ use std::fmt;
 use toolwarrant_common::escape_line;
 use toolwarrant_gate::Bump;
 
-/// A version `X.Y.Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version([u32; 3]);
 
 impl Version {
-    /// Parses `X.Y.Z`; the numbers have no leading zeros.
-    ///
-    /// # Errors
-    /// The text in words, with the form of a version.
+    /// Refuses leading zeros.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let numbers: Vec<_> = text.split('.').filter_map(|part| part.parse().ok()).collect();
         let version = <[u32; 3]>::try_from(numbers).ok().map(Self);
@@ -21,13 +17,11 @@ impl Version {
         spelt.ok_or_else(|| format!("`{shown}` is not a version: write three numbers, such as `1.0.0`"))
     }
 
-    /// Returns true before 1.0.
     pub(crate) fn is_draft(self) -> bool {
         self.0[0] == 0
     }
 
-    /// Returns the number that such a change raises. Before 1.0, a break raises the middle number,
-    /// and any other change raises the last.
+    /// Raises the middle number for a break before 1.0, and the last for any other change.
     pub(crate) fn adapt(self, bump: Bump) -> Bump {
         match bump {
             Bump::Major if self.is_draft() => Bump::Minor,
@@ -36,7 +30,6 @@ impl Version {
         }
     }
 
-    /// Returns the lowest version after this one that may have such a change.
     pub(crate) fn after(self, bump: Bump) -> Self {
         let Self([major, minor, patch]) = self;
         Self(match self.adapt(bump) {

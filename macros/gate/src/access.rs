@@ -4,8 +4,7 @@ use crate::change::ListChange;
 use crate::pair::{Facts, Pair, names, text};
 use std::collections::BTreeSet;
 
-/// Returns the permissions with which a key may call a tool that needs `needed`: it, and those that
-/// imply it.
+/// Returns `needed`, and the permissions that imply it.
 pub(crate) fn holders<'a>(facts: &'a Facts, needed: &'a str) -> BTreeSet<&'a str> {
     let all = names(facts, "permission");
     let mut found: BTreeSet<&str> = all.iter().copied().filter(|name| *name == needed).collect();
@@ -20,7 +19,6 @@ pub(crate) fn holders<'a>(facts: &'a Facts, needed: &'a str) -> BTreeSet<&'a str
     }
 }
 
-/// Returns the change of each permission's list. A permission that came or went counts.
 pub(crate) fn list_changes(pair: &Pair) -> Vec<ListChange> {
     let opened = |facts| -> BTreeSet<(String, String)> {
         let tools = names(facts, "tool").into_iter();
@@ -44,7 +42,6 @@ pub(crate) fn list_changes(pair: &Pair) -> Vec<ListChange> {
     changes.collect()
 }
 
-/// Returns the rule for a tool that needs another permission.
 pub(crate) fn judge_permission(pair: &Pair, old: &str, new: &str) -> &'static str {
     let before = holders(&pair.old, old);
     // A permission that has gone is a change of its own.
@@ -53,7 +50,7 @@ pub(crate) fn judge_permission(pair: &Pair, old: &str, new: &str) -> &'static st
     if left.into_iter().all(|name| now.contains(name)) { "permission-lowered" } else { "permission-raised" }
 }
 
-/// Returns the rule for an implication, `permission.HOLDER.implies.IMPLIED`, that came or went.
+/// Judges an implication, `permission.HOLDER.implies.IMPLIED`, that came or went.
 pub(crate) fn judge_implication(pair: &Pair, holder: &str, implied: &str, is_new: bool) -> &'static str {
     let (with, without) = if is_new { (&pair.new, &pair.old) } else { (&pair.old, &pair.new) };
     let known = names(without, "permission");

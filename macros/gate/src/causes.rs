@@ -7,7 +7,6 @@ use crate::values::users;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Gives each change the tools that permissions lose and gain by it.
 pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [ContractChange]) {
     for ListChange { permission, lost, gained } in lists {
         let both =
@@ -33,7 +32,8 @@ pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [Con
     }
 }
 
-/// Returns true if a permission, or an implication, lets the holder of `permission` call the tool.
+/// Returns true if the permission or implication in `fact` opens the tool to a holder of
+/// `permission`.
 fn opens(facts: &Facts, fact: &str, permission: &str, tool: &str) -> bool {
     let able = holders(facts, text(facts, &format!("tool.{tool}.permission")));
     match fact.split('.').collect::<Vec<_>>()[..] {
@@ -43,8 +43,7 @@ fn opens(facts: &Facts, fact: &str, permission: &str, tool: &str) -> bool {
     }
 }
 
-/// Puts each change below the one that causes it. A consequence is never judged harder than its
-/// cause.
+/// Puts consequences below their cause, and never judges them harder.
 pub(crate) fn group(pair: &Pair, mut changes: Vec<ContractChange>) -> Vec<ContractChange> {
     let renames = name_renames(pair, &mut changes);
     let places: BTreeMap<String, usize> = (0..).zip(&changes).map(|(n, change)| (change.fact.clone(), n)).collect();
@@ -54,8 +53,8 @@ pub(crate) fn group(pair: &Pair, mut changes: Vec<ContractChange>) -> Vec<Contra
     };
     let mut causes: Vec<Option<usize>> = (0..).zip(&changes).map(|(n, change)| cause_of(n, change)).collect();
     for n in 0..causes.len() {
-        // Two changes that name each other: the first is the cause. A consequence of a consequence
-        // belongs to the first cause.
+        // Of two changes that name each other, the first is the cause. A consequence of a
+        // consequence belongs to the first cause.
         let mut root = n;
         let mut steps = 0;
         while let Some(above) = causes[root].filter(|_| steps <= changes.len()) {
@@ -75,7 +74,6 @@ pub(crate) fn group(pair: &Pair, mut changes: Vec<ContractChange>) -> Vec<Contra
     all.into_iter().flatten().collect()
 }
 
-/// Returns the facts whose change may be the cause.
 fn causes(
     pair: &Pair,
     change: &ContractChange,
@@ -136,7 +134,6 @@ fn causes(
     found
 }
 
-/// Returns the causes of the change of a part of a tool.
 fn causes_in_tool(pair: &Pair, changes: &[ContractChange], tool: &str, part: &[&str]) -> Vec<String> {
     let own = |part: &&str| format!("tool.{tool}.{part}");
     match *part {
@@ -171,8 +168,7 @@ fn changes_below(changes: &[ContractChange], above: &str, last: &[&str]) -> Vec<
     below.map(|change| change.fact.clone()).collect()
 }
 
-/// Finds parts that went, and similar ones that came: says so in the message of the first. Returns
-/// the pairs.
+/// Pairs each part that went with a similar one that came.
 fn name_renames(pair: &Pair, changes: &mut [ContractChange]) -> Vec<(String, String)> {
     let part = |change: &ContractChange| {
         (change.old == Some(Value::Bool(true)) || change.new == Some(Value::Bool(true)))
@@ -202,7 +198,6 @@ fn name_renames(pair: &Pair, changes: &mut [ContractChange]) -> Vec<(String, Str
     renames
 }
 
-/// Returns the number of facts that two parts have in common, and of those of the first.
 fn likeness(pair: &Pair, old: &str, new: &str) -> (usize, usize) {
     let below = format!("{old}.");
     let of_old: Vec<_> = pair.old.iter().filter_map(|(key, value)| Some((key.strip_prefix(&below)?, value))).collect();

@@ -13,10 +13,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use toolwarrant_reader::ContractRecord;
 
-/// The rule for a fact that no rule watches.
 const UNWATCHED: &str = "behaviour-changed";
 
-/// Returns the changes from `old` to `new`, each with what follows from it; the worst first.
+/// Returns the worst first.
 #[must_use]
 pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange> {
     let pair = Pair::new(old, new);
@@ -48,7 +47,6 @@ pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange
     changes
 }
 
-/// Makes a change without values.
 fn change(rule: &'static ChangeRule, fact: String, message: String) -> ContractChange {
     ContractChange {
         rule,
@@ -63,7 +61,7 @@ fn change(rule: &'static ChangeRule, fact: String, message: String) -> ContractC
     }
 }
 
-/// Returns the changes of lists that have grown by a tenth, if both records say what they cost.
+/// Counts lists that have grown by a tenth.
 fn grown_costs(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange> {
     let cost = |record: &ContractRecord, key: &str| record.head.get(key).and_then(Value::as_i64);
     let grown = new.head.keys().filter(|key| key.starts_with("cost.")).filter_map(|key| {
@@ -74,7 +72,6 @@ fn grown_costs(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange
     grown.flatten().collect()
 }
 
-/// Returns the rule that judges a difference; `None` only if no rule watches the fact.
 fn judge(pair: &Pair, difference: &Difference) -> Option<&'static ChangeRule> {
     if let Some(id) = judge_by_context(pair, difference) {
         return rule(id);
@@ -87,7 +84,6 @@ fn judge(pair: &Pair, difference: &Difference) -> Option<&'static ChangeRule> {
     watching.map(|(rule, _)| rule)
 }
 
-/// Returns true if a difference is of this kind.
 fn holds(when: When, Difference { old, new, .. }: &Difference, pair: &Pair) -> bool {
     let is_flag = |value: &Option<Value>| matches!(value, None | Some(Value::Bool(_)));
     let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| *value != Value::Bool(false));
@@ -113,7 +109,7 @@ fn holds(when: When, Difference { old, new, .. }: &Difference, pair: &Pair) -> b
     }
 }
 
-/// Judges the facts whose rule depends on other facts. Returns `None` for all others.
+/// Judges facts whose rule depends on other facts.
 fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str> {
     let Difference { key, old, new } = difference;
     let path = difference.path();
@@ -189,7 +185,6 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
     }
 }
 
-/// Returns true if a list has lost none of its members.
 fn grows(old: &Option<Value>, new: &Option<Value>) -> bool {
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
     let new = members(new);
@@ -211,7 +206,6 @@ fn judge_id(pair: &Pair, before: &str, after: &str) -> &'static str {
     }
 }
 
-/// Returns the rule for results that have another type.
 fn judge_result(pair: &Pair, before: &str, after: &str) -> &'static str {
     match (admits((&pair.old, before), (&pair.new, after)), admits((&pair.new, after), (&pair.old, before))) {
         (true, true) => "unseen-changed",
@@ -229,8 +223,8 @@ fn judge_author(before: &str, after: &str) -> &'static str {
     }
 }
 
-/// Judges a change within a named type, or of a whole one, by the places that use it. Returns
-/// `None` for what rules watch by its key alone.
+/// Judges by the places that use the type. Returns `None` for facts that rules watch by the key
+/// alone.
 fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'static str> {
     let Difference { key, old, new } = difference;
     let path: Vec<&str> = key.strip_prefix("framework.").unwrap_or(key).split('.').collect();
@@ -285,9 +279,8 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
     Some(worst.map_or("unseen-changed", |rule| &rule.id))
 }
 
-/// Returns true if a limit of a type is a reason why the type does not hold what it must. A limit
-/// is one if the type does not hold with this limit alone as it is now; if there is no such limit,
-/// all are.
+/// Returns true if the type fails with this limit alone as it is now. If there is no such limit,
+/// all are to blame.
 fn is_to_blame(pair: &Pair, key: &str, holds: impl Fn(&Facts) -> bool) -> bool {
     let above = key.rsplit_once('.').map_or(key, |(above, _)| above);
     let limits =
@@ -305,17 +298,15 @@ fn is_to_blame(pair: &Pair, key: &str, holds: impl Fn(&Facts) -> bool) -> bool {
     blamed.is_empty() || blamed.iter().any(|limit| *limit == key)
 }
 
-/// Returns the places that use a type in both contracts. One that came or went is judged by itself.
+/// Leaves out a place that came or went: it is judged by itself.
 fn find_shared_users(pair: &Pair, name: &str) -> BTreeSet<User> {
     &users(&pair.old, name) & &users(&pair.new, name)
 }
 
-/// Returns the named type that a key belongs to.
 fn type_name(key: &str) -> Option<&str> {
     key.strip_prefix("framework.").unwrap_or(key).strip_prefix("type.")?.split('.').next()
 }
 
-/// Says the change in words.
 fn message(Difference { key, old, new }: &Difference) -> String {
     let show = |value: &Value| match value {
         Value::String(text) => format!("`{text}`"),

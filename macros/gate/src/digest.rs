@@ -4,13 +4,12 @@ use sha2::{Digest as _, Sha256};
 use std::fmt::Write;
 use toolwarrant_reader::ContractRecord;
 
-/// Returns the SHA-256 of the facts of a record as lower-case hexadecimal digits.
+/// Leaves out the head.
 #[must_use]
 pub fn digest(record: &ContractRecord) -> String {
     sha256(&record.facts_text())
 }
 
-/// Returns the SHA-256 of a text as lower-case hexadecimal digits.
 #[must_use]
 pub fn sha256(text: &str) -> String {
     Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {

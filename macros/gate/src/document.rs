@@ -1,5 +1,5 @@
-//! The document of a contract, which each server serves: the record in force with its digest, and
-//! the changes since the last release.
+//! The document of a contract, which each server serves: the record in force, its digest, and the
+//! changes since the last release.
 
 use crate::change::change_json;
 use crate::compare::compare;
@@ -7,18 +7,15 @@ use crate::digest::digest;
 use serde_json::{Map, Value};
 use toolwarrant_reader::ContractRecord;
 
-/// The members of a document that are no part of the record.
 const SINCE: &str = "since";
 const CHANGES: &str = "changes";
 const FACTS: &str = "facts";
 const DIGEST: &str = "digest";
 
-/// Most facts that are read. A comparison takes the square of the changed types.
+/// A comparison takes the square of the changed types.
 const MOST_FACTS: usize = 20_000;
 
-/// Makes the document of a contract: the head of its record, the digest, the version that was
-/// released last, the changes since, and the facts. Without a release, `since` and `changes` are
-/// null.
+/// Makes `since` and `changes` null without a release.
 #[must_use]
 pub fn document(record: &ContractRecord, released: Option<&ContractRecord>) -> Value {
     let changes = |released| compare(released, record).iter().map(change_json).collect::<Vec<_>>();
@@ -32,10 +29,7 @@ pub fn document(record: &ContractRecord, released: Option<&ContractRecord>) -> V
     document.into()
 }
 
-/// Reads a record: the text of one, or a document.
-///
-/// # Errors
-/// The reason why it is no record, or the facts that do not fit their digest.
+/// Fails also if the facts do not fit their digest.
 pub fn read_record(text: &str) -> Result<ContractRecord, String> {
     let record = if text.trim_start().starts_with('{') { read_document(text)? } else { ContractRecord::parse(text)? };
     match record.head.get(DIGEST) {

@@ -1,7 +1,7 @@
-//! The stored forms of tools that make tasks: the arguments as tasks in flight store them.
+//! The arguments of tools that make tasks, as tasks in flight store them.
 //!
-//! A task that an earlier contract accepted may be in flight at an upgrade. A released record keeps
-//! the former forms of each tool as `stored.TOOL.NUMBER`, next to the one that its own tools have.
+//! A task of an earlier contract may be in flight at an upgrade. A released record keeps the former
+//! forms of each tool as `stored.TOOL.NUMBER`.
 
 use crate::pair::{Facts, names, text};
 use crate::shape::Shape;
@@ -9,11 +9,9 @@ use crate::values::shape_of_argument;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The arguments of a task, by name.
 type Form = BTreeMap<String, Shape>;
 
-/// Returns the forms of a record, with their keys: the former ones, and `stored.TOOL` for the one
-/// that its own tool has.
+/// Names the form of the record's own tool `stored.TOOL`.
 fn forms(facts: &Facts) -> Vec<(String, Form)> {
     let mut found = Vec::new();
     for tool in names(facts, "stored") {
@@ -34,7 +32,6 @@ fn forms(facts: &Facts) -> Vec<(String, Form)> {
     found
 }
 
-/// Returns the form that a tool gives its tasks; `None` if it makes none.
 fn own_form(facts: &Facts, tool: &str) -> Option<Form> {
     let makes_tasks = text(facts, &format!("tool.{tool}.effect")) == "task";
     let arguments = format!("tool.{tool}.argument");
@@ -45,13 +42,11 @@ fn own_form(facts: &Facts, tool: &str) -> Option<Form> {
     makes_tasks.then(|| stored.map(shape).collect())
 }
 
-/// Returns the keys of all forms of the old record that the new one cannot read, with the reason.
 pub(crate) fn unreadable(old: &Facts, new: &Facts) -> Vec<(String, String)> {
     forms(old).into_iter().filter_map(|(key, form)| Some((key.clone(), fault(&key, &form, new)?))).collect()
 }
 
-/// Returns the former forms that a release keeps, as facts: those that the new contract reads and
-/// does not have itself.
+/// Keeps the forms that the new contract reads and does not have itself.
 #[must_use]
 pub fn forms_to_keep(old: &Facts, new: &Facts) -> Facts {
     let mut kept = Facts::new();
@@ -75,7 +70,6 @@ pub fn forms_to_keep(old: &Facts, new: &Facts) -> Facts {
     kept
 }
 
-/// Compares a former form with the tool that must read it. Returns the reason why it cannot.
 fn fault(key: &str, former: &Form, new: &Facts) -> Option<String> {
     let tool = key.split('.').nth(1)?;
     let Some(present) = own_form(new, tool) else {

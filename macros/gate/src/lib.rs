@@ -5,6 +5,7 @@
 //! ```
 //!
 //! The code of a service has the changes since its last release, so the macro uses this crate.
+//! Start at [`compare`](compare()).
 
 mod access;
 mod causes;

@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use toolwarrant_reader::ContractRecord;
 
-/// The facts of one record, by key.
 pub(crate) type Facts = BTreeMap<String, Value>;
 
 /// The parts of a contract that come and go as a whole. A longer part is looked for first.
@@ -26,7 +25,6 @@ const PARTS: [&str; 14] = [
     "framework.type.*.field.*",
 ];
 
-/// Two records of one contract.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) old: Facts,
@@ -34,7 +32,6 @@ pub(crate) struct Pair {
     vocabulary: OnceCell<HashSet<String>>,
 }
 
-/// A difference: a fact, or a part that only one of the records has.
 #[derive(Clone, Debug)]
 pub(crate) struct Difference {
     pub(crate) key: String,
@@ -55,8 +52,7 @@ impl Pair {
         pair
     }
 
-    /// Returns the names of both contracts that no text may lose: of tools, permissions, values and
-    /// the like.
+    /// Returns the names of both contracts that no text may lose.
     pub(crate) fn vocabulary(&self) -> &HashSet<String> {
         const NAMED: [&str; 8] = ["tool", "permission", "error", "value", "capability", "probe", "state", "type"];
         let names = |key: &String| {
@@ -67,8 +63,7 @@ impl Pair {
         self.vocabulary.get_or_init(|| self.old.keys().chain(self.new.keys()).flat_map(names).collect())
     }
 
-    /// Returns the key of the kind of a type, if it is another and the key lies below that type:
-    /// then the limits of both kinds are one difference.
+    /// Makes one difference of the limits of both kinds, if a type has another kind.
     fn kind_above(&self, key: &str) -> Option<String> {
         let (table, below) = key.split_once("type.").filter(|(above, _)| matches!(*above, "" | "framework."))?;
         let (name, below) = below.split_once('.')?;
@@ -77,7 +72,6 @@ impl Pair {
         (below != "doc" && old.is_some() && new.is_some() && old != new).then_some(kind)
     }
 
-    /// Returns the differences, sorted by key.
     pub(crate) fn differences(&self) -> Vec<Difference> {
         let keys: BTreeSet<&String> = self.old.keys().chain(self.new.keys()).collect();
         let mut found: BTreeMap<String, Difference> = BTreeMap::new();
@@ -100,7 +94,6 @@ impl Pair {
 }
 
 impl Difference {
-    /// Returns the parts of the key.
     pub(crate) fn path(&self) -> Vec<&str> {
         self.key.split('.').collect()
     }
@@ -120,12 +113,10 @@ pub(crate) fn fits(pattern: &str, key: &str) -> bool {
         }
 }
 
-/// Returns the value of a fact that is text; an absent one is empty.
 pub(crate) fn text<'a>(facts: &'a Facts, key: &str) -> &'a str {
     facts.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the names of the parts directly below `above`, such as those of all tools below `tool`.
 pub(crate) fn names<'a>(facts: &'a Facts, above: &str) -> Vec<&'a str> {
     let below = format!("{above}.");
     let keys = facts.range(below.clone()..).map(|(key, _)| key.as_str());
@@ -140,7 +131,7 @@ fn has_part(facts: &Facts, part: &str) -> bool {
     facts.range(below.clone()..).next().is_some_and(|(key, _)| key.starts_with(&below))
 }
 
-/// Returns the parts of a contract that contain a fact, the largest first.
+/// Returns the largest part first.
 fn parts(key: &str) -> impl Iterator<Item = String> {
     let path: Vec<&str> = key.split('.').collect();
     PARTS.iter().filter_map(move |pattern| {

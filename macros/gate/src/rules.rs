@@ -6,43 +6,33 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The text of the rules.
 const TEXT: &str = include_str!("rules.toml");
 
-/// A rule: the facts that it watches, and its judgement of a change of one.
 #[derive(Debug)]
 pub struct ChangeRule {
-    /// Its name, which never changes.
     pub id: String,
-    /// The verdict for each audience, in the order of [`Audience::ALL`](crate::Audience::ALL).
+    /// By [`Audience::ALL`](crate::Audience::ALL).
     pub verdicts: [Severity; 5],
-    /// The number of the version that it raises, from version 1.0 on.
+    /// Applies from version 1.0 on.
     pub bump: Bump,
-    /// The facts that it watches.
     pub watches: Vec<Watch>,
-    /// The reason for the verdicts.
     pub why: String,
-    /// The remedy, or the way to make the change without harm.
     pub help: String,
     /// The rule of the opposite change, or the reason why there is none.
     pub mirror: String,
 }
 
 impl ChangeRule {
-    /// Returns a key by which a rule that hurts more comes after one that hurts less.
     pub(crate) fn weight(&self) -> (Option<Severity>, Bump, usize) {
         let sum = self.verdicts.iter().map(|verdict| *verdict as usize).sum();
         (self.verdicts.into_iter().max(), self.bump, sum)
     }
 }
 
-/// Facts, and the kind of change of them that a rule judges. It is written as `KIND KEY`.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Watch {
-    /// The kind of change.
     pub when: When,
-    /// The key, in which `*` is one part.
     pub key: String,
 }
 
@@ -56,23 +46,17 @@ impl TryFrom<String> for Watch {
     }
 }
 
-/// The kind of change that a rule judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// The fact came. A flag became true.
+    /// Also a flag that became true.
     Added,
-    /// The fact went. A flag became false.
+    /// Also a flag that became false.
     Removed,
-    /// Its value is another.
     Changed,
-    /// Its number is larger.
     Raised,
-    /// Its number is smaller.
     Lowered,
-    /// Its text says something else, came or went.
     Meaning,
-    /// Its text says the same in other words.
     Wording,
     /// A function decides, because the rule depends on other facts.
     Judged,
@@ -105,13 +89,11 @@ static RULES: LazyLock<Vec<ChangeRule>> = LazyLock::new(|| {
     written.into_iter().map(rule).collect()
 });
 
-/// Returns all rules, sorted by id.
 #[must_use]
 pub fn rules() -> &'static [ChangeRule] {
     &RULES
 }
 
-/// Finds a rule by its id.
 #[must_use]
 pub fn rule(id: &str) -> Option<&'static ChangeRule> {
     rules().iter().find(|rule| rule.id == id)

@@ -1,6 +1,5 @@
 //! The words in which a change is judged: whom it hurts, how much, and which version it needs.
 
-/// A reader or user of a contract that a change can hurt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
     /// A model that reads the list of tools and answers each time.
@@ -17,10 +16,9 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// All audiences, in the order of the verdicts of a rule.
+    /// In the order of the verdicts of a rule.
     pub const ALL: [Self; 5] = [Self::Agent, Self::Client, Self::Http, Self::Application, Self::Operator];
 
-    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,20 +31,18 @@ impl Audience {
     }
 }
 
-/// The effect of a change on one audience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Whatever worked works and means the same.
+    /// All that worked works and means the same.
     Compatible,
     /// Calls still work, but an agent may choose differently, an outcome or a charge may differ, or
-    /// a failure depends on something that the contract does not show.
+    /// an unseen condition may cause a failure.
     Risky,
     /// Something that worked as the old contract said is refused or means something else.
     Breaking,
 }
 
 impl Severity {
-    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +63,6 @@ pub enum Bump {
 }
 
 impl Bump {
-    /// Returns the name of the number.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

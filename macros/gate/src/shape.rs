@@ -1,32 +1,26 @@
-//! The values that a type admits, in a form that two types can be compared in. A task stores its
-//! arguments in it.
+//! The values that a type admits, in a form that can be compared. A task stores its arguments in
+//! it.
 
-/// The kind of values, and their limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Shape {
     /// `string`, `integer`, `boolean` or `enum`.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// True if it is a list of such values.
     pub(crate) list: bool,
-    /// True if it may be absent.
     pub(crate) optional: bool,
-    /// Integers: the smallest. Strings: fewest characters, with the prefix.
+    /// Strings: fewest characters, with the prefix.
     pub(crate) min: Option<i64>,
-    /// Integers: the largest. Strings: most characters, with the prefix.
+    /// Strings: most characters, with the prefix.
     pub(crate) max: Option<i64>,
-    /// Strings: the text that every value begins with.
     pub(crate) prefix: String,
-    /// Strings: the ranges of the characters after the prefix. Empty: any character.
+    /// Ranges after the prefix. Empty: any character.
     pub(crate) charset: Vec<String>,
-    /// Enums: the values, sorted.
     pub(crate) values: Vec<String>,
 }
 
 impl Shape {
-    /// Returns true if an argument of this form admits every value that one of the form `former`
-    /// can have.
+    /// Returns true if this form admits every value that an argument of the form `former` can have.
     pub(crate) fn admits(&self, former: &Self) -> bool {
         let within = self.min.is_none_or(|min| former.min.is_some_and(|former| min <= former))
             && self.max.is_none_or(|max| former.max.is_some_and(|former| max >= former));
@@ -41,8 +35,6 @@ impl Shape {
         self.list == former.list && admitted
     }
 
-    /// Returns true if every string of the other begins with this prefix, and if what the other's
-    /// prefix has more is admitted.
     fn admits_beginnings(&self, former: &Self) -> bool {
         let longer = former.prefix.strip_prefix(&*self.prefix).is_some_and(|rest| self.admits_chars(rest.chars()));
         // The other has a shorter prefix, and no choice of the characters after it.
@@ -53,7 +45,6 @@ impl Shape {
         longer || (shorter && is_long_enough)
     }
 
-    /// Returns true if the characters that the other has after both prefixes are admitted.
     fn admits_rests(&self, former: &Self) -> bool {
         let prefix = self.prefix.len().max(former.prefix.len());
         let has_rest = former.max.is_none_or(|max| usize::try_from(max).is_ok_and(|max| max > prefix));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Longest text that is compared word by word, in words. The comparison takes the square of it.
+/// The comparison takes the square of the words.
 const LONGEST: usize = 1_000;
 
 /// Words of negation, obligation and order.
@@ -13,9 +13,8 @@ const STRICT: [&str; 41] = [
     "least", "more", "less",
 ];
 
-/// Returns true if a text says the same in other words: names, numbers, quoted values and words of
-/// negation, obligation and order stay the same sequence, and four fifths of the words stay.
-/// `names` are those of the contract.
+/// Requires that names, numbers, quoted values and words of negation, obligation and order stay the
+/// same sequence, and that four fifths of the words stay. `names` are those of the contract.
 pub(crate) fn is_wording(old: &str, new: &str, names: &HashSet<String>) -> bool {
     let [old, new] = [old, new].map(|text| text.split_whitespace().map(word).filter(|word| !word.is_empty()));
     let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
@@ -26,7 +25,6 @@ pub(crate) fn is_wording(old: &str, new: &str, names: &HashSet<String>) -> bool 
     longest <= LONGEST && strict(&old) == strict(&new) && common(&old, &new) * 5 >= longest * 4
 }
 
-/// Returns a word without the punctuation around it. Quotation marks, backticks and braces stay.
 fn word(token: &str) -> String {
     let is_outside = |c: char| !c.is_alphanumeric() && !"`{}_\"".contains(c);
     token.trim_matches(is_outside).to_owned()
@@ -41,7 +39,7 @@ fn is_strict(word: &str, names: &HashSet<String>) -> bool {
         || lower.ends_with("n't")
 }
 
-/// Returns the length of the longest common subsequence, ignoring case.
+/// Measures the longest common subsequence, ignoring case.
 fn common(old: &[String], new: &[String]) -> usize {
     let mut lengths = vec![0; new.len() + 1];
     for left in old {

@@ -6,19 +6,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toolwarrant_reader::pascal;
 
-/// The direction in which values of a type go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
-    /// From clients to the server: arguments.
     In,
-    /// From the server to clients: results and fields of errors.
     Out,
 }
 
-/// A place that uses a type: its key, and the direction.
 pub(crate) type User = (Way, String);
 
-/// Returns the places that use a named type, also through objects that contain it.
+/// Looks also through objects that contain the type.
 pub(crate) fn users(facts: &Facts, name: &str) -> BTreeSet<User> {
     let mut found = BTreeSet::new();
     for (key, value) in facts {
@@ -34,19 +30,15 @@ pub(crate) fn users(facts: &Facts, name: &str) -> BTreeSet<User> {
     found
 }
 
-/// Returns the resource whose ids have this type.
 pub(crate) fn resource_of<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
     names(facts, "resource").into_iter().find(|resource| text(facts, &format!("resource.{resource}.id")) == name)
 }
 
-/// Deepest nesting of types that is compared. The record of a server is not checked as a contract
-/// is: a type can contain itself.
+/// The record of a server is not checked as a contract is: a type can contain itself.
 const DEEPEST: usize = 64;
 
-/// Most types that one result contains.
 const MOST_TYPES: usize = 500;
 
-/// Returns true if values of the type that `spelled` names contain values of the type `name`.
 fn contains<'a>(facts: &'a Facts, spelled: &'a str, name: &str, seen: &mut Vec<&'a str>) -> bool {
     let element = spelled.trim_start_matches('[').trim_end_matches(']');
     if element == name || seen.contains(&element) || seen.len() > MOST_TYPES {
@@ -61,19 +53,17 @@ fn contains<'a>(facts: &'a Facts, spelled: &'a str, name: &str, seen: &mut Vec<&
     })
 }
 
-/// Returns the key of a named type.
 fn table(facts: &Facts, name: &str) -> String {
     let own = format!("type.{name}");
     if facts.contains_key(&format!("{own}.kind")) { own } else { format!("framework.{own}") }
 }
 
-/// Returns true if the type that `new` names admits every value of the type that `old` named. Each
-/// name is looked up in the facts next to it. For objects, fields must be the same ones.
+/// Looks each name up in the facts next to it. The fields of objects must be the same ones.
 pub(crate) fn admits(new: (&Facts, &str), old: (&Facts, &str)) -> bool {
     admits_within(DEEPEST, new, old)
 }
 
-/// Compares types down to a depth. A type that lies deeper is not admitted.
+/// Admits no type that lies deeper.
 fn admits_within(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
     if let (Some(new), Some(old)) = (item(new), item(old)) {
@@ -96,7 +86,6 @@ fn admits_within(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old
         })
 }
 
-/// Returns true if the new field admits every value of the old one.
 fn field_admits(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
     let may_be_null = |facts: &Facts, key: &str| facts.contains_key(&format!("{key}.nullable"));
     let cut = |facts: &Facts, key: &str| {
@@ -111,12 +100,10 @@ fn field_admits(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old)
         && admits_within(depth, (new_facts, &new_type), (old_facts, &old_type))
 }
 
-/// Returns the type of a list's items.
 fn item(spelled: &str) -> Option<&str> {
     spelled.strip_prefix('[')?.strip_suffix(']')
 }
 
-/// Returns the values of an argument as a task stores them, by the argument's key.
 pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     let spelled = text(facts, &format!("{key}.type"));
     // An argument with a default is always stored.
@@ -125,7 +112,7 @@ pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     Some(Shape { list: item(spelled).is_some(), optional: is_optional, ..shape })
 }
 
-/// Returns the values that a type admits; `None` for objects, and for types of a kind of their own.
+/// Returns `None` for objects, and for types of a kind of their own.
 fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
     let of = |shape: Value| serde_json::from_value(shape).ok();
     let list = |values: Vec<&str>| of(json!({"type": "enum", "values": values}));

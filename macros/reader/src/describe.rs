@@ -1,30 +1,24 @@
-//! The texts about a tool that an agent reads before a call: the description in `tools/list`, and
-//! the words for the values of a type.
+//! The texts about a tool that an agent reads before a call.
 //!
 //! Clients truncate or refuse long descriptions, so a description only says what is needed to
-//! choose the tool and to call it correctly. The schemas say what an argument means and accepts,
-//! and the message of a failure says what to do about it. [`reference()`](crate::reference()) has
-//! everything.
+//! choose the tool and to call it correctly. The schemas explain arguments, the message of a
+//! failure its remedy, and [`reference()`](crate::reference()) everything.
 
 use crate::model::{Contract, EffectSpec, ErrorCode, Kind, StringSpec, ToolSpec, Type};
 use crate::names::{fill_resource, noun};
 use std::sync::Arc;
 
-/// Writes the description of a tool.
 #[must_use]
 pub fn description(contract: &Contract, tool: &ToolSpec) -> String {
     let text = |line: Vec<Part>| line.into_iter().map(|part| part.text).collect::<Vec<_>>().join(" ");
     lines(contract, tool).into_iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// A part of a description.
 pub(crate) struct Part {
-    /// The key of the contract that it is made from.
     pub(crate) key: &'static str,
     pub(crate) text: String,
 }
 
-/// Returns the lines of a description, each with its parts. No line is empty.
 pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
     let phrases = &contract.phrases;
     let part = |key, text: &str| Part { key, text: fill(contract, tool, text) };
@@ -51,7 +45,6 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
     lines.into_iter().map(full).filter(|line| !line.is_empty()).collect()
 }
 
-/// Fills in the tool's own values.
 fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
     let target = tool.target.as_ref();
     let resource = match target {
@@ -63,7 +56,6 @@ fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
     fill_resource(&text, &resource)
 }
 
-/// Lists the arguments. The schema says what each means.
 fn arguments(tool: &ToolSpec) -> String {
     let of = |optional| {
         let names = tool.args.iter().filter(move |field| field.optional == optional).map(|field| field.name.as_str());
@@ -77,7 +69,6 @@ fn arguments(tool: &ToolSpec) -> String {
     }
 }
 
-/// Writes what the tool returns: the contract's text or, if there is none, the names of the fields.
 fn returns(tool: &ToolSpec) -> String {
     let Kind::Object(fields) = &tool.result.kind else { return tool.returns.clone() };
     if !tool.returns.is_empty() || tool.task().is_some() {
@@ -93,7 +84,6 @@ fn notes(tool: &ToolSpec) -> String {
     tool.notes.iter().cloned().chain(ends).collect::<Vec<_>>().join(" ")
 }
 
-/// Lists the codes of all failures, grouped by whether a repeat can help.
 fn failures(contract: &Contract, tool: &ToolSpec) -> String {
     let codes = |retryable: bool| {
         let code = |error: &Arc<ErrorCode>| match error.brief.as_str() {
@@ -106,7 +96,7 @@ fn failures(contract: &Contract, tool: &ToolSpec) -> String {
     contract.phrases.failures.replace("{final}", &codes(false)).replace("{retryable}", &codes(true))
 }
 
-/// Describes the values of a type in a phrase: `an integer from 1 to 200`.
+/// Returns a phrase: `an integer from 1 to 200`.
 #[must_use]
 pub fn describe_values(ty: &Type) -> String {
     match ty {
@@ -135,7 +125,7 @@ fn describe_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Str
     format!("{begins} {length} {}", characters(charset))
 }
 
-/// Describes the characters of a set in words: `lower-case letters, digits and hyphens`.
+/// Returns a phrase: `lower-case letters, digits and hyphens`.
 fn characters(charset: &[(char, char)]) -> String {
     const WHOLE: [(&[(char, char)], &str); 4] = [
         (&[], "characters"),

@@ -1,7 +1,5 @@
-//! The documents of a contract that people review: a JSON file for each tool, `tools.md`,
-//! `errors.md`, `openapi.json`, and schemas for editors.
-//!
-//! They depend on the contract alone, not on clock, environment or the order of files.
+//! The documents of a contract that people review. They depend on the contract alone, not on clock,
+//! environment or the order of files.
 
 use crate::model::{Contract, ErrorCode, HintsSpec, Http, ToolSpec};
 use crate::reference::{name_fields, states, table};
@@ -13,14 +11,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The first lines of the record.
 const RECORD_HEAD: &str = "\
 # The record of the contract in force: every fact that a client, an application or an operator can rely on. `gen` writes it.
 # `contract check` compares it with the released one.
 
 ";
 
-/// Returns all documents, each with its path below the folder `generated` and its text.
 #[must_use]
 pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     let tools = contract.tools().map(|tool| {
@@ -38,17 +34,13 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
-/// The form of a tool in `tools/list`, which depends on the revision of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListForm {
-    /// The form of 2025-03-26.
     Plain,
-    /// The form of all later revisions, with titles and output schemas.
     WithOutputs,
 }
 
-/// Returns the item of `tools/list` that describes the tool: compact JSON, exactly the bytes on the
-/// wire.
+/// Returns exactly the bytes on the wire.
 #[must_use]
 pub fn list_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String {
     let [name, title, description] =
@@ -75,13 +67,11 @@ fn annotations(tool: &ToolSpec) -> Value {
     })
 }
 
-/// Describes a tool as JSON: its entry in `tools/list`.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     json!({
         "name": tool.name,
         "title": tool.title,
-        // One item for each sentence, so that a review sees which one has changed. Concatenated,
-        // they are the description.
+        // One item for each sentence, so that a review sees which one has changed.
         "description": sentences::split(&description(contract, tool)),
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),

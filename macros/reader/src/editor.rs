@@ -1,15 +1,11 @@
-//! The schemas that editors use to complete and check the files of a contract.
-//!
-//! They are those of the structs that read the files. A contract adds its own names as examples,
-//! which editors complete.
+//! The schemas with which editors complete and check the files of a contract: those of the structs
+//! that read the files, with the contract's own names as examples.
 
 use crate::model::{Contract, Kind, NamedType};
 use crate::raw::{ErrorsFile, ReservedFile, ServiceFile, ToolsFile, TypesFile};
 use crate::rules::{REVISIONS, ROLES, STATES};
 use serde_json::{Value, json};
 
-/// Makes the schemas with the names of a contract. Returns each with the name of the file that it
-/// describes.
 pub(crate) fn schemas(contract: &Contract) -> [(&'static str, Value); 5] {
     let schemas = [
         ("service", ServiceFile::schema()),
@@ -21,10 +17,8 @@ pub(crate) fn schemas(contract: &Contract) -> [(&'static str, Value); 5] {
     schemas.map(|(name, schema)| (name, add_names(schema, contract)))
 }
 
-/// The types of fields that have no name in a contract.
 const PLAIN: [&str; 5] = ["string", "integer", "boolean", "timestamp", "url"];
 
-/// Adds the names of a contract to a schema, as the examples of each key that takes one.
 fn add_names(mut schema: Value, contract: &Contract) -> Value {
     for (keys, names) in names(contract) {
         for (table, key) in keys {
@@ -39,10 +33,8 @@ fn add_names(mut schema: Value, contract: &Contract) -> Value {
     schema
 }
 
-/// The keys of tables that take a name, each with its table.
 type Keys = &'static [(&'static str, &'static str)];
 
-/// Returns the names that a contract has, with the keys that take them.
 fn names(contract: &Contract) -> [(Keys, Vec<&str>); 12] {
     let Contract { permissions, resources, probes, errors, types, domains, .. } = contract;
     let types = |such: fn(&NamedType) -> bool| {

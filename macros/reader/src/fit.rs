@@ -5,7 +5,6 @@ use crate::model::{Field, Kind, StringSpec, Type};
 use serde_json::{Map, Value};
 use toolwarrant_common::MAX_INTEGER;
 
-/// Checks that a value fits a type. The error says what is allowed.
 pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
     let fits = match (ty, value) {
         (Type::String | Type::Timestamp | Type::Url, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
@@ -28,14 +27,12 @@ pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("{value} is not {}{limit}", describe_values(ty))) }
 }
 
-/// Checks that a call with these arguments would be valid.
 pub(crate) fn arguments(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
     let missing = fields.iter().filter(|field| !field.optional && !given.contains_key(&field.name));
     let missing = missing.map(|field| format!("`{}` is required", field.name));
     all(members(fields, given).err().into_iter().chain(missing))
 }
 
-/// Checks that these members fit fields of an object. Fields may be missing.
 pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
     all(given.iter().filter_map(|(name, value)| match fields.iter().find(|field| field.name == *name) {
         None => Some(format!("there is no `{name}`")),
@@ -44,7 +41,6 @@ pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<()
     }))
 }
 
-/// Returns all these mistakes as one error.
 fn all(mistakes: impl Iterator<Item = String>) -> Result<(), String> {
     let mistakes: Vec<_> = mistakes.collect();
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("; ")) }

@@ -1,5 +1,5 @@
-//! Updates the folder `generated` next to a contract, which holds exactly the files that
-//! [`documents`] returns.
+//! Updates the folder `generated` next to a contract to exactly the files that `documents()`
+//! returns.
 
 use crate::{Report, documents, load};
 use serde_json::Value;
@@ -10,41 +10,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use toolwarrant_common::escape_line;
 
-/// The name of the folder.
 const FOLDER: &str = "generated";
 
-/// The action if a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Write the files that have changed, and remove those that are no longer generated.
     Write,
-    /// Write nothing, and fail.
     Check,
 }
 
-/// The result of a run. It is displayed as one line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// The number of tools in the contract.
     pub tools: usize,
-    /// The number of generated files.
     pub files: usize,
-    /// The files that differed, relative to the parent of the contract's folder. [`Mode::Write`]
-    /// has written or removed them.
+    /// Relative to the parent of the contract's folder.
     pub changed: Vec<PathBuf>,
 }
 
-/// The reason why not all files could be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// The contract has mistakes.
     #[error("{0}")]
     Contract(Report),
-    /// These files differ from what the contract generates. Paths are relative to the parent of the
-    /// contract's folder.
     #[error("stale: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
-    /// The generated tools have these values of enums, and the contract no longer knows them.
+    /// Values of enums that generated tools have and the contract has lost.
     #[error(
         "the contract has lost {}: add retired values to `values` in reserved.toml; restore {FOLDER}/tools if nobody has seen them",
         .0.join(", ")
@@ -54,21 +42,14 @@ pub enum GenerateError {
     #[error("{folder} must be a folder, not a link, with only generated files: {files}", folder = show(.0),
         files = if .1.is_empty() { "remove the link".to_owned() } else { format!("move away {}", names(.1)) })]
     Foreign(PathBuf, Vec<PathBuf>),
-    /// A file could not be written or removed.
     #[error("cannot change {path}: {error}", path = show(.path))]
     Io {
-        /// The file.
+        /// The file to write or to remove.
         path: PathBuf,
-        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Updates `generated` in the contract's folder `folder`, or reports which files are stale.
-///
-/// # Errors
-/// The contract has mistakes, a file cannot be changed, or a file is stale and `mode` is
-/// [`Mode::Check`].
 pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     let contract = load(folder).map_err(GenerateError::Contract)?;
     let (wanted, generated) = (documents(&contract), folder.join(FOLDER));
@@ -107,9 +88,6 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
 }
 
 /// Replaces a file in one step: a reader sees the old text or the new one, never a part.
-///
-/// # Errors
-/// The file, or a folder for it, cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
     let draft = path.with_extension("draft");
     path.parent()
@@ -119,7 +97,6 @@ pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
         .map_err(|error| GenerateError::Io { path: path.to_owned(), error })
 }
 
-/// Returns the values of all enums in the schemas of a document. A text that is not JSON has none.
 fn enum_values(document: &str) -> Vec<String> {
     let (mut found, mut open) = (Vec::new(), vec![serde_json::from_str(document).unwrap_or(Value::Null)]);
     while let Some(next) = open.pop() {
@@ -136,15 +113,13 @@ fn enum_values(document: &str) -> Vec<String> {
     found
 }
 
-/// Returns true if a file may have been generated from an earlier contract. Its path is relative to
-/// the generated folder.
+/// Returns true if an earlier contract may have generated the file.
 fn could_be_ours(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     matches!((folder, ending), ("", "md" | "json" | "toml") | ("tools" | "editor", "json"))
 }
 
-/// Returns the paths of all files below `folder`, relative to it and sorted.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = open.pop() {

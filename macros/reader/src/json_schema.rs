@@ -3,14 +3,12 @@
 //! Schemas of arguments use only what every provider accepts: one flat object, no references, no
 //! unions, no closed objects, limits as plain keywords. Schemas of results are closed, and a field
 //! that may be null has a pair of types. Clients see only the form of a result, because the list of
-//! tools has no room for more: limits, which the server enforces, and docs that repeat the name are
-//! left out.
+//! tools has no room for more.
 
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
 use toolwarrant_common::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS};
 
-/// Makes the schema of a tool's arguments.
 #[must_use]
 pub fn input_schema(tool: &ToolSpec) -> Value {
     let properties: Map<_, _> = tool.args.iter().map(|field| (field.name.clone(), argument(field))).collect();
@@ -22,19 +20,16 @@ pub fn input_schema(tool: &ToolSpec) -> Value {
     schema
 }
 
-/// Makes the schema of a tool's result in the form that clients see.
 #[must_use]
 pub fn output_schema(tool: &ToolSpec) -> Value {
     schema_of_named(&tool.result, Detail::Form)
 }
 
-/// Writes a schema as one line of JSON, with the members that readers look for at the front.
 #[must_use]
 pub fn schema_text(schema: &Value) -> String {
     reorder(schema).to_string()
 }
 
-/// Puts the description, type, format and properties of each schema before its other keywords.
 fn reorder(schema: &Value) -> Value {
     const FIRST: [&str; 4] = ["description", "type", "format", "properties"];
     let Some(keywords) = schema.as_object() else { return schema.clone() };
@@ -50,18 +45,14 @@ fn reorder(schema: &Value) -> Value {
     Value::Object(first.chain(rest).map(below).collect())
 }
 
-/// Makes the whole schema of a named type in results: every limit, and the doc of every field.
 #[must_use]
 pub fn type_schema(ty: &NamedType) -> Value {
     schema_of_named(ty, Detail::Whole)
 }
 
-/// The level of detail of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// Types, names, values, and the docs that clients need.
     Form,
-    /// Also limits and all docs.
     Whole,
 }
 
@@ -128,8 +119,6 @@ fn value(ty: &Type, detail: Detail) -> Value {
     }
 }
 
-/// Makes the schema of a string. If there is a set of characters, one pattern states prefix,
-/// characters and length.
 fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     if charset.is_empty() {
         let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});
@@ -144,8 +133,7 @@ fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     json!({"type": "string", "pattern": format!("^{prefix}[{class}]{{{count}}}$")})
 }
 
-/// Writes a range of a character class, in a form that all dialects of regular expressions read
-/// alike.
+/// Writes a form that all dialects of regular expressions read alike.
 fn class((from, to): (char, char)) -> String {
     let escape = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{:02x}", u32::from(c)) };
     if from == to { escape(from) } else { format!("{}-{}", escape(from), escape(to)) }

@@ -6,8 +6,6 @@
 //! ```
 //!
 //! Start at [`load`]: it returns a contract, or a [`Report`] of every mistake in every file.
-//! [`generate`] updates the folder `generated` next to the contract. This crate has no knowledge of
-//! the subject of a contract.
 
 pub mod model;
 
@@ -44,11 +42,7 @@ pub use source::{ACCEPTED, RELEASED};
 
 use std::path::Path;
 
-/// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that
-/// service.toml lists, and, if they exist, `errors.toml` and `reserved.toml`.
-///
-/// # Errors
-/// A report of all problems of all files, each with its rule, place, excerpt and help.
+/// Treats `errors.toml` and `reserved.toml` as optional.
 pub fn load(dir: &Path) -> Result<model::Contract, Report> {
     let mut report = Report::default();
     if let Err(error) = std::fs::read_dir(dir) {
@@ -64,7 +58,6 @@ pub fn load(dir: &Path) -> Result<model::Contract, Report> {
     report.finish(sources, contract)
 }
 
-/// Returns the version and the digest of the record that was released last.
 fn last_release(dir: &Path) -> Option<[String; 2]> {
     let record = ContractRecord::parse(&std::fs::read_to_string(dir.join(RELEASED)).ok()?).ok()?;
     Some(["version", "digest"].map(|key| record.head_text(key).to_owned()))

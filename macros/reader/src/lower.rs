@@ -1,11 +1,8 @@
-//! Turns [`raw`](crate::raw) into [`model`](crate::model): resolves names, fills in defaults and
+//! Turns `raw` into `model`: resolves names, fills in defaults and
 //! derives the parts that a contract does not write.
 //!
 //! Each function reports every problem with its part, and returns `None` if it cannot make the
-//! part. The first mistake does not stop the others from being found. `types` lowers types and
-//! fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, and
-//! `derived` makes the derived fields and types. `generated` knows the names that the generated
-//! code uses, `formerly` checks the former names of arguments, and `prose` checks the texts.
+//! part, so that one mistake does not hide the others. Start at [`lower`].
 
 mod derived;
 mod errors;
@@ -32,11 +29,10 @@ use toolwarrant_common::MAX_WAIT_SECONDS;
 use types::{Types, members};
 use words::{Words, first, limit};
 
-/// Largest number of permissions: a set of them is one machine word.
+/// A set of permissions is one machine word.
 const MAX_PERMISSIONS: usize = 64;
 
-/// Lowers the contract as far as possible. The result is complete exactly if `report` has no
-/// problem.
+/// Returns a complete contract exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
     let raw::ServiceFile { service, text, number, permission, resource, probe, .. } = &files.service;
     require_distinct(SERVICE, text.keys(), report);
@@ -119,7 +115,6 @@ fn service_of(
     })
 }
 
-/// Returns the revisions that the service speaks, newest first.
 fn lower_revisions(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
     let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
     let named = first(protocols, |raw::Protocol { served }| served)?;
@@ -178,7 +173,6 @@ fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Per
     raw.iter().enumerate().map(lower).collect()
 }
 
-/// Returns all positions that can be reached from `start` in one or more steps.
 fn reach(steps: &[Vec<usize>], start: usize) -> Vec<usize> {
     let mut reached = Vec::new();
     let mut open = steps[start].clone();
@@ -244,7 +238,6 @@ fn resources<'a>(
     raw.iter().filter_map(lower).collect()
 }
 
-/// Returns the values of the enum that holds the state of a resource.
 fn states_of(written: &At<String>, types: &Types, report: &mut Report) -> Vec<Member> {
     let Some(ty) = types.find_named(SERVICE, written, report) else { return Vec::new() };
     if let Kind::Enum(values) = &ty.kind {
@@ -255,7 +248,6 @@ fn states_of(written: &At<String>, types: &Types, report: &mut Report) -> Vec<Me
     Vec::new()
 }
 
-/// Checks rules that concern the contract as a whole.
 fn whole(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
     let listed = files.service.service.as_ref().map(|service| &service.tools);
     if let Some(listed) = listed.filter(|listed| listed.is_empty()) {

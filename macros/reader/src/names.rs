@@ -1,6 +1,6 @@
 //! Names: their spelling on the wire and in Rust.
 
-/// Spells a name as a Rust type: `set_proxy` as `SetProxy`.
+/// Spells `set_proxy` as `SetProxy`.
 #[must_use]
 pub fn pascal(name: &str) -> String {
     let capital = |word: &str| {
@@ -10,7 +10,7 @@ pub fn pascal(name: &str) -> String {
     name.split('_').map(capital).collect()
 }
 
-/// Spells a name as a Rust function or file: `SetProxy` as `set_proxy`.
+/// Spells `SetProxy` as `set_proxy`.
 pub(crate) fn snake(name: &str) -> String {
     let mut out = String::new();
     for (at, c) in name.char_indices() {
@@ -22,15 +22,13 @@ pub(crate) fn snake(name: &str) -> String {
     out
 }
 
-/// Fills in `{resource}`, and adapts an article before it.
+/// Adapts an article also.
 pub(crate) fn fill_resource(text: &str, resource: &str) -> String {
     let begins_with_vowel = resource.starts_with(['a', 'e', 'i', 'o']);
     let text = if begins_with_vowel { text.replace(" a {resource}", " an {resource}") } else { text.to_owned() };
     text.replace("{resource}", resource)
 }
 
-/// Returns the noun for a target: the name of the resource if there is only one, otherwise
-/// `target`.
 pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = resources.into_iter();
     match (names.next(), names.next()) {
@@ -39,7 +37,6 @@ pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// Returns true if a name is lower snake case. All names are, except those of types.
 pub(crate) fn is_snake(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('_')
@@ -47,12 +44,10 @@ pub(crate) fn is_snake(name: &str) -> bool {
         && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// Returns true if a name is upper camel case, as names of types are.
 pub(crate) fn is_pascal(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// Returns true if a name is a keyword of Rust, which cannot name a field or a method.
 pub(crate) fn is_keyword(name: &str) -> bool {
     const KEYWORDS: &str = "as async await box break const continue crate do dyn else enum extern false final fn for gen if \
         impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \

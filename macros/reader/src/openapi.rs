@@ -1,10 +1,7 @@
-//! The OpenAPI 3.1 document of `/v1`: every HTTP twin with its arguments, answers and failures, for
-//! people and for client generators.
+//! The OpenAPI 3.1 document of `/v1`, for people and for client generators.
 //!
-//! It depends on the contract alone. It describes the behaviour of the server and does not control
-//! it. `schemas` owns the components that arguments and results consist of, `failures` the answers
-//! that refuse a request. Limits of values come from [`json_schema`](crate::json_schema). Start at
-//! [`openapi`].
+//! It describes the behaviour of the server and does not control it. Limits of values come from
+//! [`json_schema`](crate::json_schema). Start at [`openapi`].
 
 mod failures;
 mod schemas;
@@ -14,13 +11,11 @@ use crate::{description, input_schema};
 use schemas::{Components, ETAG, LOCATION, REQUEST_ID, headers, reference};
 use serde_json::{Map, Value, json};
 
-/// The path of the document itself. A tool cannot have it.
+/// No tool can have this path.
 pub const OPENAPI_PATH: &str = "/v1/openapi.json";
 
-/// The path of the document of the contract. A tool cannot have it.
 pub const CONTRACT_PATH: &str = "/v1/contract.json";
 
-/// The headers that sign a request: name of the scheme, header, and the meaning of its value.
 const SIGNED_BY: [(&str, &str, &str); 4] = [
     ("key", "X-Api-Key", "The id of the key."),
     (
@@ -36,7 +31,6 @@ const SIGNED_BY: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// The rules for every request, in CommonMark.
 const RULES: &str = "\
 ## Signing
 
@@ -70,8 +64,8 @@ A failure is `{code, message, retryable}` with the fields of its code. Do what `
 is true, and not before the seconds of `Retry-After`. Every answer carries `X-Request-Id`: that of the request, if it has one of 1 to 64 \
 letters, digits, `.`, `_` and `-`.";
 
-/// Makes the document. Its only server is `/`: an operator who serves it below another path writes
-/// that path there.
+/// Names `/` as the only server: an operator who serves it below another path writes that path
+/// there.
 #[must_use]
 pub fn openapi(contract: &Contract) -> Value {
     let service = &contract.service;
@@ -108,7 +102,6 @@ pub fn openapi(contract: &Contract) -> Value {
     })
 }
 
-/// Makes the requirement that all headers of a signature are present together.
 fn signature_security() -> Value {
     SIGNED_BY.iter().map(|(scheme, ..)| ((*scheme).to_owned(), json!([]))).collect::<Map<_, _>>().into()
 }
@@ -192,8 +185,7 @@ impl Writing<'_> {
         json!({"required": !required.is_empty(), "content": {"application/json": content}})
     }
 
-    /// Makes the schema of an argument: a reference if its type has a name. Keywords of the
-    /// argument stand next to it.
+    /// Puts keywords of the argument next to a reference.
     fn argument(&mut self, tool: &ToolSpec, field: &Field) -> Value {
         let mut schema =
             self.components.reference_types(&field.ty, input_schema(tool)["properties"][&field.name].take());
@@ -227,7 +219,6 @@ impl Writing<'_> {
         answers.collect()
     }
 
-    /// Makes the operation that answers with the document of the contract.
     fn contract(&mut self) -> Value {
         let members = ["format", "service", "version", "framework", "digest", "since", "changes", "facts"];
         let mut operation = self.public("The facts of the contract, and the changes since its last release", &members);
@@ -243,7 +234,6 @@ impl Writing<'_> {
         operation
     }
 
-    /// Makes the operation that answers with a public document.
     fn public(&mut self, summary: &str, members: &[&str]) -> Value {
         let document = json!({"type": "object", "required": members});
         let mut responses = Map::new();
@@ -260,10 +250,8 @@ impl Writing<'_> {
     }
 }
 
-/// The argument that is also a header.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
-/// The arguments of a tool by their place in a request.
 struct ArgumentPlaces<'a> {
     path: Vec<&'a Field>,
     query: Vec<&'a Field>,
@@ -280,7 +268,6 @@ impl<'a> ArgumentPlaces<'a> {
     }
 }
 
-/// Returns the examples of a tool with the part of their arguments that `part` selects.
 fn examples(tool: &ToolSpec, part: impl Fn(&Map<String, Value>) -> Option<Value>) -> Map<String, Value> {
     let numbered = (1..).zip(&tool.examples);
     let shown = numbered.filter_map(|(n, example)| {

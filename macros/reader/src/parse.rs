@@ -1,4 +1,4 @@
-//! Parses text into [`raw`], and checks syntax and shape. Each entry is read separately, so that
+//! Parses text into `raw`, and checks syntax and shape. Each entry is read separately, so that
 //! one mistake does not hide the next.
 
 use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
@@ -11,7 +11,6 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use toolwarrant_common::shape::{self, Misshape};
 
-/// Reads the files next to `tools/`, and the framework's defaults. The returned `tools` are empty.
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     let mut root = |file: usize| root(file, &sources[file], report);
     let (mut service, mut errors, mut types) = (root(SERVICE), root(ERRORS), root(TYPES));
@@ -56,8 +55,6 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     files
 }
 
-/// Reads the files of `tools/`. Returns each with its name without ending, and true if every tool
-/// could be read.
 pub(crate) fn tools(sources: &[Source], report: &mut Report) -> (Vec<(String, ToolsFile)>, bool) {
     let mut is_whole = true;
     let one = |(file, source): (usize, &Source)| {
@@ -76,7 +73,6 @@ pub(crate) fn tools(sources: &[Source], report: &mut Report) -> (Vec<(String, To
     (files, is_whole)
 }
 
-/// Parses a file as TOML.
 fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     let mut twice = Vec::new();
@@ -95,23 +91,20 @@ fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
     Root { file, table: table.into_inner(), broken: !report.is_readable(file), known: Vec::new() }
 }
 
-/// Returns the beginning of the line that contains `at`.
 fn line(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |before| before + 1)
 }
 
-/// Returns the beginning of the table header above `at`.
 fn header(text: &str, at: usize) -> usize {
     text[..at].rfind("\n[").map_or(0, |before| before + 1)
 }
 
-/// The top level of a file. Entries are taken out by name; those that remain at the end are
-/// unknown.
+/// Entries are taken out by name; those that remain at the end are unknown.
 struct Root<'i> {
     file: usize,
     table: DeTable<'i>,
-    /// True if the file is absent or has syntax errors. An entry that seems to be missing may then
-    /// only be unreadable.
+    /// If the file is absent or has syntax errors, an entry that seems to be missing may only be
+    /// unreadable.
     broken: bool,
     known: Vec<&'static str>,
 }
@@ -156,7 +149,6 @@ impl<'i> Root<'i> {
         named
     }
 
-    /// Returns the entries that could be read, and true if these are all.
     fn list<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> (Vec<At<T>>, bool) {
         let Some((_, value)) = self.take(key) else { return (Vec::new(), true) };
         let span = value.span();
@@ -182,7 +174,7 @@ impl<'i> Root<'i> {
     }
 }
 
-/// Reads one entry and reports every problem with its shape, except where the parser guessed.
+/// Leaves out problems where the parser guessed.
 fn read<T: DeserializeOwned>(file: usize, value: Spanned<DeValue<'_>>, report: &mut Report) -> Option<T> {
     shape::read(value, &mut |Misshape { span, message, help }| {
         let place = Place { file, span };

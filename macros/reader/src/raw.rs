@@ -12,7 +12,7 @@ pub(crate) use entries::{At, Named, Unread};
 use schema::{EditorSchema, TableKeys, describe, refer};
 use serde_json::{Map, Value, json};
 
-/// Declares the structs for tables. Unknown keys are not allowed.
+/// Unknown keys are not allowed.
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ })+) => {$(
         $(#[doc = $doc])*
@@ -32,7 +32,7 @@ macro_rules! tables {
     )+};
 }
 
-/// Declares the structs for files, each with the keys that every file of the kind has.
+/// Each has the keys that every file of the kind has.
 macro_rules! files {
     ($($(#[doc = $doc:literal])* $name:ident $required:tt { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ })+) => {$(
         $(#[doc = $doc])*
@@ -40,7 +40,6 @@ macro_rules! files {
         pub(crate) struct $name { $($(#[doc = $field_doc])* pub(crate) $field: $ty,)+ }
 
         impl $name {
-            /// Returns the schema of the file.
             pub(crate) fn schema() -> Value {
                 let (mut keys, mut tables) = (TableKeys::default(), Map::new());
                 $(keys.add::<$ty>(stringify!($field), &[$($field_doc),*], &mut tables);)+
@@ -50,7 +49,6 @@ macro_rules! files {
     )+};
 }
 
-/// Declares the enums for words.
 macro_rules! words {
     ($($(#[doc = $doc:literal])* $name:ident { $($variant:ident = $word:literal,)+ })+) => {$(
         $(#[doc = $doc])*
@@ -392,7 +390,6 @@ words!(
     }
 );
 
-/// The former names of an argument.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(untagged, expecting = "expected a former name, or a list of former names")]
 pub(crate) enum FormerNames {
@@ -459,7 +456,7 @@ files!(
     }
 );
 
-/// The framework's defaults for keys that a contract leaves out.
+/// For keys that a contract leaves out.
 #[derive(Debug)]
 pub(crate) struct Defaults {
     pub(crate) protocol: Option<Protocol>,
@@ -471,7 +468,6 @@ pub(crate) struct Defaults {
     pub(crate) error: Named<Error>,
 }
 
-/// All files.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) service: ServiceFile,
@@ -479,7 +475,7 @@ pub(crate) struct Files {
     pub(crate) types: TypesFile,
     pub(crate) reserved: ReservedFile,
     pub(crate) defaults: Defaults,
-    /// The files of `tools/`, each with its name without ending.
+    /// Each with its name without ending.
     pub(crate) tools: Vec<(String, ToolsFile)>,
     /// True if every tool in these files could be read.
     pub(crate) is_whole: bool,

@@ -1,8 +1,8 @@
 //! The record of a contract: every fact that a client, an application or an operator can rely on,
-//! one per line, as a dotted key and a TOML value. `gen` writes it to `generated/contract.toml`.
+//! one per line, as a dotted key and a TOML value.
 //!
 //! A record describes a contract completely, so two contracts are compared by their records alone.
-//! The keys below `record` are its head: they say which contract it is, and are no facts.
+//! The keys below `record` are its head: they identify the contract and are no facts.
 
 mod facts;
 mod framework;
@@ -14,25 +14,19 @@ use std::fmt::Write;
 use toml::Table;
 use toolwarrant_common::line_column;
 
-/// The format of records that this framework reads and writes.
 const RECORD_FORMAT: i64 = 1;
 
-/// The first part of the keys of a record's head.
 const HEAD: &str = "record";
 
-/// A record: values by dotted key. Each part of a key is a bare key of TOML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContractRecord {
-    /// Its description, by the key without `record.`: `format`, `framework`, `service` and
-    /// `version`. A released record also has `date`, `digest` and `cost`. The record in force has
-    /// `released`: version and digest of the last release.
+    /// By the key without `record.`. A released record also has `date`, `digest` and `cost`; the
+    /// record in force has `released`: version and digest of the last release.
     pub head: BTreeMap<String, Value>,
-    /// The facts.
     pub facts: BTreeMap<String, Value>,
 }
 
 impl ContractRecord {
-    /// Returns the record of a contract in force.
     #[must_use]
     pub fn of(contract: &Contract) -> Self {
         let head = [
@@ -48,10 +42,7 @@ impl ContractRecord {
         Self { head: head.collect(), facts: facts::facts(contract) }
     }
 
-    /// Parses the text of a record.
-    ///
-    /// # Errors
-    /// The first mistake, in words. A key that is unknown is no mistake.
+    /// Allows unknown keys.
     pub fn parse(text: &str) -> Result<Self, String> {
         const LONGEST_LINE: usize = 64 << 10;
         for (number, line) in (1..).zip(text.lines()) {
@@ -89,7 +80,6 @@ impl ContractRecord {
         }
     }
 
-    /// Returns the record as text: the head, an empty line, and the facts, sorted.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -100,7 +90,7 @@ impl ContractRecord {
         out + &self.facts_text()
     }
 
-    /// Returns the facts as text. The digest of a record is made from it.
+    /// Returns the text that the digest is made from.
     #[must_use]
     pub fn facts_text(&self) -> String {
         let mut out = String::new();
@@ -111,14 +101,12 @@ impl ContractRecord {
         out
     }
 
-    /// Returns a value of the head that is text.
     #[must_use]
     pub fn head_text(&self, key: &str) -> &str {
         self.head.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
-/// Adds the values of a table under their dotted keys.
 fn flatten(above: &str, table: Table, out: &mut BTreeMap<String, Value>) -> Result<(), String> {
     for (name, value) in table {
         let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));

@@ -1,12 +1,10 @@
-//! The complete contract of a tool in Markdown, for people: also what the description leaves to
-//! schemas, answers and documents.
+//! The complete contract of a tool in Markdown, for people.
 
 use crate::describe::{describe_values, description};
 use crate::model::{Contract, ErrorCode, Field, Kind, NamedType, ToolSpec, Type};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Writes the reference of a tool: its description, arguments, result, failures and examples.
 #[must_use]
 pub fn reference(contract: &Contract, tool: &ToolSpec) -> String {
     let mut out = format!("```text\n{}\n```\n", description(contract, tool));
@@ -24,7 +22,6 @@ pub fn reference(contract: &Contract, tool: &ToolSpec) -> String {
     out
 }
 
-/// Writes what each state of a task means and what to do next.
 #[must_use]
 pub(crate) fn states(contract: &Contract) -> String {
     let mut out = String::new();
@@ -39,7 +36,6 @@ pub(crate) fn states(contract: &Contract) -> String {
     out
 }
 
-/// Writes the row of an error, without its HTTP status.
 fn failure(error: &ErrorCode) -> String {
     let retryable = match error.retryable {
         true => format!("after {} s", error.retry_after_seconds),
@@ -48,12 +44,10 @@ fn failure(error: &ErrorCode) -> String {
     format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, name_fields(error))
 }
 
-/// Names the fields of an error.
 pub(crate) fn name_fields(error: &ErrorCode) -> String {
     error.fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// Writes a table after an empty line, unless it has no rows.
 pub(crate) fn table(out: &mut String, head: &str, rows: impl IntoIterator<Item = String>) {
     let mut rows = rows.into_iter().peekable();
     if rows.peek().is_none() {
@@ -80,7 +74,6 @@ fn argument(field: &Field) -> String {
     )
 }
 
-/// Returns a row for each field. The rows of a nested object follow the row of its field.
 fn fields(ty: &NamedType, prefix: &str) -> Vec<String> {
     let Kind::Object(all) = &ty.kind else { return Vec::new() };
     let rows = all.iter().flat_map(|field| {
@@ -99,7 +92,7 @@ fn fields(ty: &NamedType, prefix: &str) -> Vec<String> {
     rows.collect()
 }
 
-/// Names the kind of a value, without its limits: results are always within them.
+/// Leaves out limits: results are always within them.
 fn kind(ty: &Type) -> String {
     match ty {
         Type::String => "string".to_owned(),
@@ -119,7 +112,6 @@ fn kind(ty: &Type) -> String {
     }
 }
 
-/// Writes the meaning of each value of an enum.
 fn values(ty: &Type) -> String {
     let Some(named) = ty.element().as_named() else { return String::new() };
     let Kind::Enum(members) = &named.kind else { return String::new() };

@@ -1,5 +1,4 @@
-//! The report of all mistakes in a contract, each with its rule, place, excerpt and help, rendered
-//! in the style of rustc.
+//! The report of all mistakes in a contract, each rendered in the style of rustc.
 
 use crate::model::Contract;
 use crate::rules::Rule;
@@ -8,58 +7,42 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toolwarrant_common::{Excerpt, excerpt, line_column, suggestion};
 
-/// All problems of a contract. [`crate::load`] never returns an empty one.
 #[derive(Debug, Default)]
 pub struct Report {
     found: Vec<Found>,
-    /// The problems, rendered, in the order of the files.
     pub problems: Vec<Problem>,
-    /// All files that were read. A change to any of them can correct the contract.
+    /// A change to any of these can correct the contract.
     pub files: Vec<PathBuf>,
-    /// The contract, if each problem is a text that is too long.
+    /// If each problem is a text that is too long.
     pub overlong: Option<Box<Contract>>,
-    /// The Rust names of the contract's parts that could be read.
     pub names: Vec<String>,
 }
 
-/// One problem, ready for display.
 #[derive(Debug)]
 pub struct Problem {
-    /// The rule that is broken.
     pub rule: Rule,
-    /// The file, relative to the folder that contains the spec folder.
+    /// Relative to the folder that contains the spec folder.
     pub file: String,
-    /// Line, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// In characters.
     pub column: usize,
-    /// The place in bytes within the file.
     pub span: Range<usize>,
-    /// The mistake.
     pub message: String,
-    /// The remedy.
     pub help: Option<String>,
-    /// Message, place, excerpt and help as text without colour.
     pub rendered: String,
 }
 
-/// A file that problems point into.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Its path in messages, relative to the folder that contains the spec folder.
+    /// Relative to the folder that contains the spec folder.
     pub(crate) shown: String,
-    /// Its path, if the file exists.
     pub(crate) path: Option<PathBuf>,
-    /// Its text; empty if it could not be read.
     pub(crate) text: String,
 }
 
-/// A span in one of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Its position in the list of sources.
     pub(crate) file: usize,
-    /// The span in bytes.
     pub(crate) span: Range<usize>,
 }
 
@@ -72,24 +55,20 @@ struct Found {
 }
 
 impl Report {
-    /// Adds a problem.
     pub(crate) fn add(&mut self, rule: Rule, place: Place, message: impl Into<String>, help: Option<String>) {
         self.found.push(Found { rule, place, message: message.into(), help });
     }
 
-    /// Returns true if the report has a problem with this rule.
     pub(crate) fn breaks(&self, rule: Rule) -> bool {
         self.found.iter().any(|found| found.rule == rule)
     }
 
-    /// Returns true if a file could be read and has valid syntax.
     pub(crate) fn is_readable(&self, file: usize) -> bool {
         let breaks = |found: &Found| found.place.file == file && [Rule::Unreadable, Rule::Syntax].contains(&found.rule);
         !self.found.iter().any(breaks)
     }
 
-    /// Returns true if a place is free of syntax errors. Values that the parser guessed after an
-    /// error must not be checked.
+    /// Returns true unless the place touches a syntax error, after which the parser guesses values.
     pub(crate) fn is_readable_at(&self, Place { file, span }: &Place) -> bool {
         let touches = |other: &Range<usize>| other.start <= span.end && span.start <= other.end;
         !self
@@ -98,17 +77,14 @@ impl Report {
             .any(|found| found.rule == Rule::Syntax && found.place.file == *file && touches(&found.place.span))
     }
 
-    /// Returns true if a problem with this place is reported.
     pub(crate) fn is_reported(&self, place: &Place) -> bool {
         self.found.iter().any(|found| found.place == *place)
     }
 
-    /// Returns the number of problems.
     pub(crate) fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// Adds the problem that `name` is not in `known`, with the nearest known name as help.
     pub(crate) fn unknown<'a>(
         &mut self,
         rule: Rule,
@@ -120,7 +96,6 @@ impl Report {
         self.add(rule, place, format!("unknown {kind} `{name}`"), Some(suggestion(name, known)));
     }
 
-    /// Returns a report whose only problem is that the folder cannot be read.
     pub(crate) fn no_folder(mut self, dir: &Path, error: &std::io::Error) -> Result<Contract, Self> {
         let shown = dir.display().to_string();
         let help = Some("a contract is a folder with `service.toml`, `types.toml` and a folder `tools`".to_owned());
@@ -129,14 +104,13 @@ impl Report {
         self.finish(vec![Source { shown, path: None, text: String::new() }], None)
     }
 
-    /// Returns the contract if there are no problems, otherwise the sorted report.
     pub(crate) fn finish(mut self, sources: Vec<Source>, contract: Option<Contract>) -> Result<Contract, Self> {
         let files: Vec<_> = sources.iter().filter_map(|source| source.path.clone()).collect();
         match contract.map(|contract| Box::new(Contract { files: files.clone(), ..contract })) {
             Some(contract) if self.found.is_empty() => return Ok(*contract),
             contract => self.overlong = contract.filter(|_| self.found.iter().all(|found| found.rule.is_of_length())),
         }
-        // In a file with broken syntax, the parser's guesses must not be checked.
+        // Guesses of the parser must not be checked.
         let broken: Vec<_> =
             self.found.iter().filter(|found| found.rule == Rule::Syntax).map(|found| found.place.file).collect();
         self.found.retain(|found| found.rule == Rule::Syntax || !broken.contains(&found.place.file));

@@ -3,21 +3,18 @@
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal,)+) => {
-        /// A rule that every contract must keep. Messages about a problem name its id.
+        /// Messages about a problem name its id.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule { $($(#[doc = $doc])+ $name,)+ }
 
         impl Rule {
-            /// Every rule.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// Returns the id, in kebab case.
             #[must_use]
             pub fn id(self) -> &'static str {
                 match self { $(Self::$name => $id,)+ }
             }
 
-            /// Returns the rule as a sentence.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+).trim_ascii_start(),)+ }
@@ -140,8 +137,7 @@ impl Rule {
     }
 }
 
-/// The roles of errors that the framework itself answers with. Each is played by one error of the
-/// contract.
+/// Each is played by one error of the contract.
 pub const ROLES: [&str; 23] = [
     "unauthenticated",
     "forbidden",
@@ -168,22 +164,21 @@ pub const ROLES: [&str; 23] = [
     "request_timeout",
 ];
 
-/// The revisions of the protocol that the framework speaks, the newest first.
+/// The newest first.
 pub const REVISIONS: [&str; 4] = ["2026-07-28", "2025-11-25", "2025-06-18", FALLBACK];
 
-/// The revision that every contract serves to clients that name no revision, or an unknown one.
+/// Every contract serves it to clients that name no revision, or an unknown one.
 pub const FALLBACK: &str = "2025-03-26";
 
-/// The platform's reports about a write, as a task shows them.
+/// The platform's reports about a write.
 pub(crate) const REPORTS: [&str; 5] = ["success", "failure", "no_answer", "not_sent", "busy"];
 
-/// The types of the framework that the runtime defines; generated code only names them.
+/// The runtime defines these types; generated code only names them.
 pub const RUNTIME_TYPES: [&str; 4] = ["Evidence", "Refund", "TaskStatus", "UpstreamReport"];
 
-/// The states of a task. Only the first is not terminal.
+/// Only the first is not terminal.
 pub const STATES: [&str; 6] = ["dispatched", "success", "success_unverified", "failed", "failed_silent", "timeout"];
 
-/// The types of the framework. The first three are only parts of documents: fields cannot have
-/// them.
+/// The first three are only parts of documents: fields cannot have them.
 pub(crate) const FRAMEWORK_TYPES: &str = "Remark Task TaskAccepted Evidence IdempotencyKey Permission Probe Refund TaskId TaskStatus UpstreamReport \
     WaitSeconds";

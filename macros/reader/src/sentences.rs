@@ -1,24 +1,20 @@
 //! Texts that depend on their reader: a caller gets a sentence that names tools only if it may call
-//! all of them.
-//!
-//! The instructions of `initialize`, the remedies of errors, the next steps of tasks and the
-//! answers of handlers are such texts.
+//! all of them. The instructions of `initialize`, remedies, next steps and the answers of handlers
+//! are such texts.
 
 use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
 
-/// A sentence, or several consecutive ones, and the permissions of its readers. Permissions are
-/// sets: bit `n` is the n-th permission of the contract.
+/// Permissions are sets: bit `n` is the n-th permission of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentenceSpec {
-    /// Its words.
     pub text: String,
-    /// The permissions that a reader must have, all of them.
+    /// Bits of which a reader must have all.
     pub needs: u64,
-    /// The permissions of which a reader must have at least one; 0: no permission is needed.
+    /// Bits of which a reader must have one; 0: none is needed.
     pub any: u64,
 }
 
-/// Splits a text into its sentences. Concatenated, they are the text again.
+/// Returns parts that are the text again if concatenated.
 #[must_use]
 pub(crate) fn split(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
@@ -37,8 +33,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// Returns the sentences of a text, each with the permissions of the tools that it names.
-/// Consecutive sentences with the same permissions are merged.
+/// Merges consecutive sentences with the same permissions.
 #[must_use]
 pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     let needs = |sentence: &str| tools_in(contract, sentence).fold(0, |set, tool| set | bit(tool));
@@ -53,13 +48,11 @@ pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     sentences
 }
 
-/// Returns the tools that a text names, in its order. A name without `_` may be an ordinary word,
-/// so it counts only in backticks.
+/// Counts a name without `_` only in backticks, because it may be an ordinary word.
 pub(crate) fn tools_in<'a>(contract: &'a Contract, text: &str) -> impl Iterator<Item = &'a ToolSpec> {
     could_name_tools(text).filter_map(|name| contract.tools().find(|tool| tool.name == name))
 }
 
-/// Returns true if a text names a tool.
 pub(crate) fn names_tool(text: &str, name: &str) -> bool {
     could_name_tools(text).any(|word| word == name)
 }
@@ -69,13 +62,11 @@ fn could_name_tools(text: &str) -> impl Iterator<Item = &str> {
     words(text).filter(|word| word.contains('_')).chain(quoted)
 }
 
-/// Returns the words of a text that could be names.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// Returns the paragraphs of the instructions. A sentence about a kind of tools is for readers who
-/// may call one of them.
+/// Gives a sentence about a kind of tools to readers who may call one of them.
 #[must_use]
 pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     let any = |such: &dyn Fn(&ToolSpec) -> bool| {
@@ -114,24 +105,20 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     paragraphs.into_iter().map(|parts| parts.concat()).filter(|paragraph| !paragraph.is_empty()).collect()
 }
 
-/// Writes the instructions for a reader with every permission.
 #[must_use]
 pub fn instructions_text(contract: &Contract) -> String {
     instructions(contract).iter().map(|paragraph| join(paragraph)).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes sentences as one text.
 pub(crate) fn join(sentences: &[SentenceSpec]) -> String {
     sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns true if a result has such a field, at any depth.
 fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     let Kind::Object(fields) = &result.kind else { return false };
     fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
 }
 
-/// Returns the permission of a tool as a set. A contract has at most 64.
 fn bit(tool: &ToolSpec) -> u64 {
     1 << tool.permission.index
 }

@@ -10,8 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toolwarrant_common::nearest;
 
-/// Positions in the list of sources. The files of `tools/` follow these, in the order in which they
-/// are listed.
+/// The files of `tools/` follow these positions, in the order in which they are listed.
 pub(crate) const SERVICE: usize = 0;
 pub(crate) const ERRORS: usize = 1;
 pub(crate) const TYPES: usize = 2;
@@ -19,21 +18,17 @@ pub(crate) const RESERVED: usize = 3;
 pub(crate) const DEFAULTS: usize = 4;
 pub(crate) const FIRST_TOOLS: usize = 5;
 
-/// The files next to `tools/`, each with true if a contract must have it.
 const FILES: [(&str, bool); 4] =
     [("service.toml", true), ("errors.toml", false), ("types.toml", true), ("reserved.toml", false)];
 
-/// The record that was released last.
 pub const RELEASED: &str = "released.toml";
 
-/// The breaks that are accepted until the next release.
 pub const ACCEPTED: &str = "accepted.toml";
 
-/// The defaults for what a contract may leave out.
 const FRAMEWORK: &str = include_str!("defaults.toml");
 
-/// Reads the files next to `tools/`, and adds the framework's defaults. A required file that is
-/// missing, or a file that is not UTF-8, is a problem and becomes an empty source.
+/// Adds the framework's defaults also. Makes a file that is missing or not UTF-8 a problem and an
+/// empty source.
 pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
     for (name, required) in FILES {
@@ -59,8 +54,7 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     sources
 }
 
-/// Reads the files of `tools/` in the order of `listed`. If the list could not be read, reads all
-/// files, sorted by name.
+/// Sorts by name if the list could not be read.
 pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &mut Vec<Source>, report: &mut Report) {
     let folder = dir.join("tools");
     let present = present(&folder);
@@ -113,12 +107,10 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
     }
 }
 
-/// Writes the line of service.toml that lists these files.
 fn line<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("tools = [{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the names of the files in the folder, without ending, in alphabetical order.
 fn present(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let tools = entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));

@@ -1,10 +1,9 @@
 //! The number of writes accepted per second, and the wait of a client: `cargo bench --package
 //! cloudphone --bench writes`.
 //!
-//! Compares three ways to make a write durable, in turn on the same disk, with 1, 8, 64 and 256
-//! clients that each wait for their answer. The engine stores one task with its target lock, sealed
-//! and indexed. The others insert one row of the same size: a bare loop commits all writes that
-//! have arrived, and the last way commits each write.
+//! Compares three ways to make a write durable, in turn on the same disk. The engine stores one
+//! task with its target lock, sealed and indexed. The others insert one row of the same size: one
+//! commits all writes that have arrived, the other each write.
 
 use anyhow::{Context, Result};
 use cloudphone::phones::platforms::Platforms;
@@ -29,18 +28,14 @@ use toolwarrant_core::tasks::{CallFacts, Identity, Tasks, WriteRequest};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
-/// The number of measurements of each way per number of clients, taken in turn.
 const ROUNDS: usize = 3;
 
-/// The duration of one measurement.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// The approximate size of what the engine writes for a task, in bytes: its row of about 610, and
-/// its entries in two indexes.
+/// In bytes, of a task of the engine: about 610, and entries in two indexes.
 const ROW: i64 = 650;
 
-/// The number of targets, and the distance from one to the next. They have no common divisor, so
-/// each target is new.
+/// Without a common divisor, each target is new.
 const FLEET: u64 = 1_000_000;
 const STRIDE: u64 = 618_033;
 
@@ -76,7 +71,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Writes through the engine, each on its own target; the writes are not carried out.
+/// Accepts writes, which are not carried out.
 fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (clock, random) = (Clock::system(), Random::System);
@@ -99,7 +94,6 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
         runtime.spawn(async move {
             let mut waits = Vec::new();
             while Instant::now() < until {
-                // One after the other across the fleet, as they would arrive.
                 let target = format!("target-{:09}", next.fetch_add(1, Relaxed) * STRIDE % FLEET);
                 let begun = Instant::now();
                 let arguments = Secret::new(format!(
@@ -130,7 +124,6 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     Ok(waits)
 }
 
-/// One thread that writes, and commits everything that arrived while it wrote.
 fn group(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let mut db = open(folder)?;
     let (ask, asked): (SyncSender<SyncSender<()>>, Receiver<_>) = sync_channel(1_024);
@@ -160,7 +153,6 @@ fn group(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     Ok(waits)
 }
 
-/// Each client commits its own write, one at a time.
 fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let db = Arc::new(Mutex::new(open(folder)?));
     on_threads(clients, move || {
@@ -174,7 +166,6 @@ fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     })
 }
 
-/// Returns the duration of each write of each client.
 fn on_threads<W: FnMut() -> Result<()> + Send + 'static>(
     clients: usize,
     client: impl Fn() -> W,

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The platform. It does not store anything: the phone is reset when the program starts.
+/// The platform. Nothing is stored: the phone is reset when the program starts.
 struct OnePhone {
     id: DeviceId,
     proxy: Mutex<Option<SetProxyArgs>>,
@@ -48,8 +48,8 @@ impl OnePhone {
         Sent::Ok
     }
 
-    /// Returns the phone as it is now. An adapter of many phones would return the same value until
-    /// the phone changes.
+    /// Returns the phone. An adapter of many phones would return the same value until the phone
+    /// changes.
     fn snapshot(&self) -> Arc<DeviceSnapshot> {
         Arc::new(DeviceSnapshot::from(DeviceReading {
             id: self.id.clone(),

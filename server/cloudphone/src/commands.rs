@@ -1,4 +1,4 @@
-//! The commands of an operator that are about platforms: `platform list` and `platform check`.
+//! The operator's commands about platforms: `platform list` and `platform check`.
 
 use crate::adapter_kit::check::{check, prove, renew};
 use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
@@ -76,7 +76,6 @@ impl OwnCommand for PhoneCommand {
     }
 }
 
-/// The platforms of a service, for its operator.
 pub(crate) struct Operated {
     pub(crate) platforms: Arc<Platforms>,
     pub(crate) clock: Clock,
@@ -143,7 +142,6 @@ fn describe_upstream(state: &UpstreamState) -> Value {
     })
 }
 
-/// Parses the proxy argument of `platform check`.
 fn proxy_of(device: &DeviceId, url: &str) -> Result<SetProxyArgs, Explanation> {
     let unsound = || format!("`{url}` is not a supported proxy: expected http://HOST:PORT or socks5://HOST:PORT");
     let read = Url::parse(url).map_err(|_| unsound())?;

@@ -1,4 +1,4 @@
-//! Composition: puts the parts of the product together, and makes the platforms.
+//! Puts the parts of the product together, and makes the platforms.
 //!
 //! To use another platform, pass it to [`service`] in [`Platforms`], and run that with [`program`].
 //! The program then has every operator command, the doctor and the monitor.
@@ -68,10 +68,8 @@ impl OwnFlags {
     }
 }
 
-/// The file in the data folder that records what was done on the simulated phones.
 const JOURNAL: &str = "simulated.jsonl";
 
-/// Returns the program for any platform. `F` are flags in addition to those that every service has.
 #[must_use]
 pub fn program<F: Flags>() -> Program<F> {
     let names = Names {
@@ -84,7 +82,6 @@ pub fn program<F: Flags>() -> Program<F> {
         .try_first("list_devices", json!({"limit": 3}))
 }
 
-/// Returns a service for the phones of these platforms.
 #[must_use]
 pub fn service(platforms: Arc<Platforms>, own: OwnFlags, clock: Clock) -> Service<Contract<Phones>> {
     let phones = Phones::new(platforms.clone(), own.proxy_hosts(), clock);
@@ -92,8 +89,7 @@ pub fn service(platforms: Arc<Platforms>, own: OwnFlags, clock: Clock) -> Servic
     Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(platforms)
 }
 
-/// Runs the program with the platforms of its configuration, or with simulated phones if the
-/// configuration names no platform.
+/// Runs the program. It simulates phones if the configuration names no platform.
 #[must_use]
 pub fn run() -> ExitCode {
     program::<ProductFlags>()
@@ -116,24 +112,20 @@ pub fn run() -> ExitCode {
         .run(compose)
 }
 
-/// The hint about simulated phones that a first start prints.
 const HINT: &str = "Then try set_proxy: on phone-0000001 it ends as success, on phone-0000013 as failed_silent, refunded, on\n\
                     phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n";
 
-/// The reason why simulated phones cannot be served by several processes.
 const SIMULATES: &str = "the simulated phones exist in this process alone; --config names a platform";
 
-/// The reason why phones behind an adb server cannot be served by several processes.
 const USES_ADB: &str = "the phones of kind \"adb\" are behind the adb server of this machine alone; serve them from a \
                         process without a shared store";
 
-/// Returns the reason why these platforms cannot be served by several processes.
 fn keeps_for_itself(named: &[(PlatformName, PlatformConfig)]) -> Option<&'static str> {
     let uses_adb = || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Adb(_)));
     if simulates(named) { Some(SIMULATES) } else { uses_adb().then_some(USES_ADB) }
 }
 
-/// Returns true if some of the phones are simulated, as all are without a platform.
+/// Returns true also without a platform.
 fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
     named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Simulator))
 }
@@ -202,7 +194,6 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     Ok(background.into_iter().fold(service, Service::background))
 }
 
-/// Binds the callback listener that the flags ask for. Both flags go together.
 fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {
     match (flags.echo_listen, &flags.echo_url) {
         (None, None) => Ok(None),

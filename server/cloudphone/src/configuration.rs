@@ -1,9 +1,7 @@
-//! The table `[platform.NAME]` of the configuration file: the platforms that run the phones, and
-//! the way to reach each of them.
+//! The table `[platform.NAME]` of the configuration file: the platforms, and the way to reach each.
 //!
-//! The table is accepted as a whole or refused. Each mistake is reported with its place in the
-//! file. The table names the source of the credentials and never contains them. Start at
-//! [`platforms`].
+//! It is accepted as a whole or refused. It names the source of the credentials and never contains
+//! them. Start at [`platforms`].
 
 mod adb;
 mod armcloud;
@@ -18,10 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwarrant::config::{Config, ConfigError, ConfigTable};
 
-/// The table of the configuration file.
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
 
-/// A platform as written in the file. Each kind has its own keys.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum PlatformTable {
@@ -34,29 +30,20 @@ enum PlatformTable {
 #[serde(deny_unknown_fields)]
 struct SimulatorTable {}
 
-/// A platform that the file names.
 pub(crate) enum PlatformConfig {
-    /// The built-in phones.
     Simulator,
-    /// An account at ARMCloud, VMOS Cloud or VSPhone.
     Armcloud {
-        /// The account.
         account: Box<Account>,
-        /// True if this server may make requests through proxies itself.
+        /// This server may make requests through proxies.
         reads_through_proxy: bool,
     },
-    /// The phones behind an adb server of this machine.
     Adb(Box<AdbSettings>),
 }
 
-/// The name of the simulated platform. The ids of its phones begin with it.
+/// The ids of simulated phones begin with it.
 pub(crate) const SIMULATOR: &str = "phone";
 
-/// Reads all platforms of the file, sorted by name. Returns an empty list if the file has no such
-/// table.
-///
-/// # Errors
-/// All mistakes in the table.
+/// Returns the platforms, sorted by name, or all mistakes.
 pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformConfig)>, ConfigError> {
     let mut found = config.findings();
     let mut platforms = Vec::new();
@@ -95,7 +82,6 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
     Ok(platforms)
 }
 
-/// Returns the adb server of a platform, if it has one.
 fn adb_server(platform: &PlatformConfig) -> Option<&AdbAddress> {
     match platform {
         PlatformConfig::Adb(settings) => Some(&settings.server),
@@ -103,7 +89,7 @@ fn adb_server(platform: &PlatformConfig) -> Option<&AdbAddress> {
     }
 }
 
-/// Returns the platforms that the configuration would give, without credentials.
+/// Shows no credentials.
 fn judge(config: &Config) -> Result<Value, ConfigError> {
     let shown = |(name, platform): (PlatformName, PlatformConfig)| match platform {
         PlatformConfig::Adb(settings) => {

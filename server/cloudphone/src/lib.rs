@@ -1,4 +1,4 @@
-//! `cloudphone`: cloud phones as tools for AI agents. ARCHITECTURE.md is the map.
+//! `cloudphone`: cloud phones as tools for AI agents.
 //!
 //! [`phones`] implements the contract in `spec/`. [`program`] builds a service from it and from the
 //! platforms that run the phones.

@@ -1,5 +1,4 @@
-//! The platforms that phones run on. Each is an adapter behind the [port](crate::phones::port): a
-//! vendor's interface, the adb server of this machine, or the built-in fleet.
+//! The platforms that phones run on. Each is an adapter behind the [port](crate::phones::port).
 
 pub mod adb;
 pub mod armcloud;

@@ -3,46 +3,31 @@
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
 
-/// An effect on a phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PhoneDeed {
-    /// The phone started, or got the command to start while it was running.
+    /// Also a command to start while the phone was running.
     Booted,
-    /// The phone stopped.
     Stopped,
-    /// The phone restarted.
     Restarted,
-    /// The phone got this proxy.
     ProxySet {
-        /// The host.
         host: String,
-        /// The port.
         port: u16,
     },
-    /// The phone's proxy was removed.
     ProxyCleared,
 }
 
-/// An operation that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A proxy that needs no password.
     SetProxy,
-    /// A proxy that needs a password, by its address.
+    /// Named by its address, and needs a password.
     SetSecretProxy,
-    /// No proxy.
     ClearProxy,
-    /// A restart.
     Restart,
-    /// A stop.
     Shutdown,
-    /// A start.
     Boot,
-    /// A screen session.
     Session,
 }
 
-/// All operations.
 pub const OPERATIONS: [Operation; 7] = [
     Operation::SetProxy,
     Operation::SetSecretProxy,
@@ -53,61 +38,47 @@ pub const OPERATIONS: [Operation; 7] = [
     Operation::Session,
 ];
 
-/// A fault of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
-    /// No fault.
     None,
-    /// The platform refuses the command and does not act.
     Refuses,
-    /// The platform acts, and refuses the command all the same.
     ActsAndRefuses,
-    /// The platform or the phone takes the connection and says nothing. It does not act.
+    /// The platform or the phone takes the connection.
     SaysNothing,
-    /// The command gets lost, and the platform does not answer.
     LosesCommand,
-    /// The platform carries out the command and does not answer.
     LosesAnswer,
-    /// The platform acts on the command, and the connection breaks in the middle of its answer.
+    /// The connection breaks in the middle of the answer.
     CutsAnswer,
-    /// The platform reports success and does not act.
     Swallows,
-    /// The platform reports a failure and does not act.
     Fails,
-    /// The platform reports a failure, although it acted.
     FailsButActs,
-    /// The platform acts, and reports that it does not know the outcome.
+    /// Acts, and reports that it does not know the outcome.
     Unsure,
-    /// The platform does not act, and reports that it does not know the outcome.
+    /// Does not act, and reports that it does not know the outcome.
     GivesUp,
-    /// The platform reports success and its list shows the effect, but it does not act. The phone
-    /// was not in the wanted state.
+    /// Reports success and shows the effect in its list. The phone was not in the wanted state.
     ShowsOnly,
-    /// The effect comes some seconds after the report of success.
+    /// Some seconds after the report of success.
     ActsLate,
-    /// The platform never reports the end of the operation.
     NeverEnds,
-    /// The phone cannot be read.
     CannotBeRead,
-    /// The phone's requests do not go through its proxy.
     IgnoresProxy,
-    /// The proxy itself answers in place of the server that it should reach.
+    /// The proxy itself answers in place of the server.
     ProxyLies,
-    /// The phone's exit address changes with each request.
+    /// With each request.
     Rotates,
-    /// The callback listener sees the address of a forwarder alone. The platform does not act.
+    /// The callback listener sees the address of a forwarder alone.
     Forwarded,
-    /// The phone leaves from the proxy's address without it. The platform does not act.
+    /// The phone leaves from the proxy's address without it.
     SharesProxyAddress,
-    /// The proxy is set, and the phone's user makes requests leave from the address that it had
-    /// before, through another phone that has the same address.
+    /// The phone's user makes requests leave from their former address, through another phone that
+    /// has the same address.
     LeavesThroughNeighbour,
-    /// The proxy is set, and an app makes requests leave from where they left before. The platform
-    /// shows the phone's real address.
+    /// An app makes requests leave from their former address. The platform shows the phone's real
+    /// address.
     LeavesThroughApp,
 }
 
-/// All faults, with `None`.
 pub const MISHAPS: [Mishap; 23] = [
     Mishap::None,
     Mishap::Refuses,
@@ -134,7 +105,6 @@ pub const MISHAPS: [Mishap; 23] = [
     Mishap::LeavesThroughApp,
 ];
 
-/// The proxies of the cases.
 pub(crate) const PROXY: (&str, u16) = ("203.0.113.7", 3128);
 
 pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Mishap)> {
@@ -142,7 +112,6 @@ pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Mishap)> {
 }
 
 impl Operation {
-    /// Returns the tool and its arguments.
     pub(crate) fn call(self, device: &DeviceId) -> (&'static str, Value) {
         let (host, port) = PROXY;
         let proxy = json!({"device_id": device, "scheme": "socks5", "host": host, "port": port});
@@ -162,7 +131,6 @@ impl Operation {
         }
     }
 
-    /// Returns true if this operation asks for `deed`.
     pub(crate) fn is(self, deed: &PhoneDeed) -> bool {
         match (self, deed) {
             (Self::SetProxy | Self::SetSecretProxy, PhoneDeed::ProxySet { host, port }) => {

@@ -4,22 +4,17 @@ use crate::case::{Mishap, Operation, PhoneDeed};
 use serde_json::Value;
 use std::fmt;
 
-/// The result of one case.
 #[derive(Clone, Debug)]
 pub struct CaseEnd {
-    /// The operation that the client asked for.
     pub operation: Operation,
-    /// The fault that was set.
     pub fault: Mishap,
-    /// The status of the task, the code of the refusal, or `issued` for a session.
+    /// A status, the code of a refusal, or `issued` for a session.
     pub end: String,
-    /// The number of times the operation was really carried out.
+    /// Acts that really happened.
     pub done: usize,
-    /// The broken rules, in words.
     pub violations: Vec<String>,
 }
 
-/// Compares the answer that the client got with the effects on the phone.
 pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Value>, deeds: &[PhoneDeed]) -> CaseEnd {
     let done = deeds.iter().filter(|deed| operation.is(deed)).count();
     let text = |value: &Value| value.as_str().unwrap_or("no text").to_owned();
@@ -35,7 +30,6 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     let refunded = task.as_ref().is_some_and(|task| !task["refund"].is_null());
     // A restart must not happen twice. An operation that may be repeated is repeated at most twice.
     let most = if matches!(operation, Operation::Restart) { 1 } else { 3 };
-    // The requests of such a phone do not go through its proxy, so setting the proxy has no effect.
     let effective = done > 0 && fault != Mishap::IgnoresProxy;
     let never_said = matches!(
         fault,
@@ -71,7 +65,6 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     CaseEnd { operation, fault, end, done, violations }
 }
 
-/// Returns true if the phone of a case is in the wanted state beforehand.
 fn is_so_already(operation: Operation, fault: Mishap) -> bool {
     operation == Operation::Boot && fault != Mishap::ShowsOnly
 }

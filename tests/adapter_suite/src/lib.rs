@@ -1,11 +1,10 @@
-//! The cases that every adapter must pass against a double of its platform. They combine each
-//! operation on a phone with each fault, and compare the outcome with the effects that the double
-//! recorded.
+//! The cases that every adapter must pass against a double of its platform: each operation on a
+//! phone with each fault.
 //!
 //! A case calls a tool of a whole service over the wire and lets time pass until the task ends.
-//! Then it compares three accounts: the client's answer, the ledger, and the double's journal. The
-//! right end may differ between platforms; a snapshot in the adapter's own tests records it. The
-//! rules that hold on every platform are checked here ([`judge`]). Start at [`run`].
+//! Then it compares the client's answer, the ledger, and the double's journal. The right end may
+//! differ between platforms, and is in a snapshot of the adapter's own tests. The rules that hold
+//! on every platform are in [`judge`]. Start at [`run`].
 
 mod case;
 mod judge;
@@ -30,11 +29,6 @@ use toolwarrant::contract::PermissionSet;
 use toolwarrant::{Service, Setup};
 use toolwarrant_testing::Tenant;
 
-/// Carries out all cases of these operations concurrently. Returns one row per case, in a fixed
-/// order.
-///
-/// # Panics
-/// The service cannot be started, or does not answer.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
@@ -47,8 +41,8 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
     let (server, keys) = toolwarrant_testing::serve(compose, tenants, folder.path().to_owned()).await;
-    // A missing answer shows after ten minutes; this is the only time limit on the real clock. A
-    // connection that is used again could be one that the server closes at that moment as idle.
+    // The only time limit on the real clock. A connection that is used again could be one that the
+    // server closes at that moment as idle.
     let http = reqwest::Client::builder().timeout(Duration::from_mins(10)).pool_max_idle_per_host(0);
     let http = http.build().expect("a client");
     let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });

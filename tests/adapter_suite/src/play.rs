@@ -5,7 +5,7 @@ use crate::judge::{CaseEnd, judge};
 use crate::rig::Rig;
 use serde_json::{Value, json};
 
-/// Carries out one case. Returns `None` if the platform cannot have this fault.
+/// Returns `None` if the platform cannot have this fault.
 pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) -> Option<CaseEnd> {
     let device = rig.double.stage(operation, fault).await?;
     let before = rig.double.deeds(&device).await.len();
@@ -27,7 +27,6 @@ pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) ->
 }
 
 impl Rig {
-    /// Calls a tool. Returns its result or its failure.
     #[expect(clippy::expect_used, reason = "a suite without answers must fail")]
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         let params = json!({"name": tool, "arguments": arguments});

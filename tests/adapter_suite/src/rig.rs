@@ -8,21 +8,18 @@ use std::time::Duration;
 use toolwarrant::{BoxFuture, Clock};
 use toolwarrant_testing::{Key, TestServer};
 
-/// A double of a platform, and the adapter for it.
 pub trait Double: Send + Sync + 'static {
-    /// Makes the adapter, which takes its time from `clock`. Returns it with the name of the
-    /// platform, with which the ids of its phones begin.
+    /// Returns also the platform's name, with which the ids of its phones begin.
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>);
 
-    /// Prepares a running phone for one case only, on which `operation` meets `fault`. Returns
-    /// `None` if this platform cannot have that fault.
+    /// Prepares a running phone for one case only. Returns `None` if this platform cannot have that
+    /// fault.
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>>;
 
-    /// Returns the effects on a phone, in order.
     fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>>;
 
-    /// Lets a little time pass, and moves the clock of the service by the same amount. A double
-    /// without a time of its own moves only the clock.
+    /// Moves the clock of the service by a little. A double without a time of its own moves only
+    /// that clock.
     fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             clock.advance(Duration::from_secs(1));
@@ -31,7 +28,6 @@ pub trait Double: Send + Sync + 'static {
     }
 }
 
-/// A service around a double.
 pub(crate) struct Rig {
     pub(crate) server: TestServer,
     pub(crate) key: Key,

@@ -9,28 +9,22 @@ use std::fmt::Write;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_testing::START;
 
-/// An event, in the order of occurrence.
 pub(super) enum Event {
     Called(Exchange),
-    /// This many seconds passed.
+    /// Seconds.
     Passed(u64),
-    /// The environment changed.
     Changed(&'static str),
 }
 
-/// A call and its answer.
 pub(super) struct Exchange {
     pub(super) tool: String,
     pub(super) arguments: Value,
-    /// The times at which it was sent and answered.
     pub(super) at: [Timestamp; 2],
-    /// The kind of the answer.
     pub(super) kind: &'static str,
     pub(super) answer: Value,
 }
 
-/// Writes the calls and answers as text. A snapshot of `catalogue` has the tools that each key is
-/// shown.
+/// Shows the tools of each key by a snapshot of `catalogue`.
 pub(super) fn render(events: &[Event]) -> String {
     let mut aliases = Aliases::default();
     let (mut text, mut number) = (String::new(), 0);
@@ -57,7 +51,7 @@ fn since_start(at: Timestamp) -> String {
     if rest == 0 { format!("+{seconds}s") } else { format!("+{seconds}.{rest:03}s") }
 }
 
-/// Lays out one member per line; an item of a list always takes one line.
+/// Puts one member on a line; an item of a list always takes one line.
 fn lay_out(value: &Value, depth: usize) -> String {
     let indent = "  ".repeat(depth + 1);
     let (lines, [open, close]): (Vec<String>, _) = match value {
@@ -73,15 +67,13 @@ fn lay_out(value: &Value, depth: usize) -> String {
     format!("{open}\n{}\n{}{close}", lines.join(",\n"), "  ".repeat(depth))
 }
 
-/// Stable names for values that differ from run to run.
+/// Values that differ from run to run get stable names.
 #[derive(Default)]
 struct Aliases {
-    /// The known values of each kind, in order of appearance.
     known: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Aliases {
-    /// Copies a value, with names in place of such values.
     fn of(&mut self, value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(|item| self.of(item)).collect(),
@@ -103,7 +95,6 @@ impl Aliases {
         }
     }
 
-    /// Replaces each task id in a text by its name: `task_` and 32 hexadecimal digits.
     fn tasks(&mut self, text: &str) -> String {
         const PREFIX: &str = "task_";
         let Some((before, after)) = text.split_once(PREFIX) else { return text.to_owned() };

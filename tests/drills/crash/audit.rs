@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-/// The promises that must hold in the database once every task has ended, each with a query for the
-/// rows that break it.
+/// Each query selects the rows that break the promise. All must hold once every task has ended.
 const PROMISES: [(&str, &str); 11] = [
     ("a task has ended", "SELECT * FROM task WHERE terminal = 0"),
     ("arguments are wiped", "SELECT * FROM task WHERE sealed IS NOT NULL"),
@@ -56,51 +55,42 @@ const PROMISES: [(&str, &str); 11] = [
     ("every ledger entry belongs to a task", "SELECT * FROM ledger WHERE task_id NOT IN (SELECT id FROM task)"),
 ];
 
-/// The result of the comparison.
 #[derive(Default)]
 pub(crate) struct AuditBooks {
-    /// The number of tasks by status.
     tasks: BTreeMap<String, u64>,
-    /// The distinct tasks in the answers to clients. `lost` counts those of them that are missing
-    /// in the database.
+    /// The distinct tasks in the answers to clients. `lost` counts those that are missing in the
+    /// database.
     acknowledged: u64,
     pub(super) lost: u64,
     refunds: u64,
-    /// Calls that were refused before a task was accepted.
     refused: u64,
-    /// Commands that the phones took. `repeated` counts those that must not have been taken again.
     pub(super) commands: u64,
     pub(super) repeated: u64,
-    /// The figures of the pads, if there are any.
     pads: Option<pads::Figures>,
-    /// All broken promises; the counts above are included.
     pub(crate) violations: Vec<String>,
 }
 
-/// A task as stored in the database.
 struct Task {
     target: String,
     tool: String,
-    /// The idempotency key of the call.
     key: Option<String>,
     status: String,
     attempts: u32,
     left: bool,
     idempotent: bool,
-    /// The time from which it could be sent, in milliseconds since the Unix epoch, as all times
-    /// here: that of its first step, if a slow store took its call later than it arrived. It is
-    /// after the end of the task before it on the target.
+    /// The time from which it could be sent, in milliseconds since the Unix epoch: that of its
+    /// first step, if a slow store took its call later than it arrived. It is after the end of the
+    /// task before it on the target.
     ready_at: i64,
     finished_at: Option<i64>,
 }
 
 impl AuditBooks {
-    /// Compares the accounts. `pads` is given if the run has a double.
     pub(super) fn compare(data: &Path, told: &[TaskView], pads: Option<&Pads>) -> Self {
         Self::compare_with(&database(data), &commands(data), told, pads)
     }
 
-    /// Compares the accounts, with a database in the form of the embedded one.
+    /// Takes a database in the form of the embedded one.
     pub(super) fn compare_with(
         db: &Connection,
         commands: &HashMap<String, Vec<Value>>,
@@ -121,7 +111,6 @@ impl AuditBooks {
         books
     }
 
-    /// Returns the figures for a maintainer.
     pub(crate) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
         let Self { tasks, acknowledged, lost, refunds, refused, commands, repeated, pads, violations } = self;
         let figures = [
@@ -218,8 +207,7 @@ impl AuditBooks {
             let done = commands.iter().any(|command| !command["acts_at"].is_null());
             let power = task.tool == "set_power";
             let sound = match task.status.as_str() {
-                // The wanted state may have existed before: the phone is stopped, or an earlier
-                // task has set the proxy.
+                // The phone may have been stopped before, or an earlier task has set the proxy.
                 "success" if task.idempotent => done || power || changed.contains(&task.target),
                 "success" => done,
                 "success_unverified" => claimed,
@@ -234,7 +222,6 @@ impl AuditBooks {
     }
 }
 
-/// Returns the id of the phone that took a command.
 fn device(command: &Value) -> String {
     format!("phone-{:07}", command["phone"].as_u64().expect("an index"))
 }
@@ -252,13 +239,11 @@ fn tasks(db: &Connection) -> HashMap<String, Task> {
     select.query_map([], task).expect("rows").collect::<rusqlite::Result<_>>().expect("a task")
 }
 
-/// Returns the ids of all tasks.
 pub(super) fn read_task_ids(data: &Path) -> HashSet<String> {
     tasks(&database(data)).into_keys().collect()
 }
 
-/// Returns the commands that the phones took, by request id. A journal that was folded also has
-/// lines that are no commands.
+/// Leaves out lines that are no commands, which a folded journal has.
 pub(super) fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
     let mut commands = HashMap::<String, Vec<Value>>::new();
     let journal = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");

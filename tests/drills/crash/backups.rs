@@ -14,21 +14,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A backup, and the state known at its beginning.
 struct Backup {
     file: PathBuf,
-    /// The tasks in the answers that clients had got.
     told: Vec<String>,
-    /// The key revoked before the backup, and the key revoked after it.
+    /// Revoked before the backup, and after it.
     revoked: [Key; 2],
 }
 
-/// The sum over all backups.
 #[derive(Default)]
 struct BackupFigures {
     kills: u64,
     backups: u64,
-    /// Backups whose program was killed before the file existed.
+    /// The program was killed before the file existed.
     unfinished: u64,
     tasks: u64,
     lost: u64,
@@ -50,8 +47,7 @@ async fn a_backup_between_kills_restores_to_all_that_was_acknowledged_and_to_no_
     backups_under_kills(4, 2, 1).await;
 }
 
-/// Kills the program `kills` times. Takes a backup in every `each`th life; every fourth backup may
-/// be interrupted by the kill.
+/// Takes a backup in every `each`th life; the kill may interrupt every fourth backup.
 async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     let place = TempDir::new().expect("a temporary folder");
     let mut load = Load::begin(seed).await;
@@ -90,7 +86,6 @@ async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     assert!(backups > 0 && lost + unsound + sent_again + keys_alive == 0);
 }
 
-/// Takes a backup. Does not wait for a hasty one to finish.
 async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Backup {
     let mut revoked = Vec::new();
     for _ in 0..2 {
@@ -112,7 +107,6 @@ async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Back
     Backup { file, told, revoked: [before, after] }
 }
 
-/// Restores a backup, checks the folder, serves it, and checks it again.
 async fn restore_and_check(backup: &Backup, from: &Path, figures: &mut BackupFigures) {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let data = home.path().join("data");

@@ -1,8 +1,6 @@
-//! Replicas on one PostgreSQL with a standby, under load and faults: kills and stops of replicas,
-//! cuts of their links, restarts and failovers of the server, rolling restarts and an upgrade of
-//! the replicas. One replica leads, and the others wait for that. The audit compares the answers,
-//! the store, and the double's journal; what an operator has taken away must stay away. Then the
-//! drill measures for how long clients get no answer when the leader ends.
+//! Replicas on one PostgreSQL with a standby, under load and faults. The audit compares the
+//! answers, the store, and the double's journal; what an operator has taken away must stay away.
+//! Then the drill measures for how long clients get no answer when the leader ends.
 
 mod books;
 mod loss;
@@ -35,7 +33,6 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
-/// The options of `cargo xtask drill crash --replicas N`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClusterOptions {
@@ -48,34 +45,29 @@ struct ClusterOptions {
     restarts: u64,
     failovers: u64,
     rolls: u64,
-    /// Times for which no standby follows.
     gaps: u64,
-    /// The program with which replicas begin. The first rolling restart upgrades them.
+    /// Runs until the first rolling restart.
     before: Option<PathBuf>,
     takeovers: u64,
     seed: u64,
 }
 
-/// Most pads of the double. Each serves several writes, one after the other.
+/// Each pad serves several writes, one after the other.
 const PADS_MAX: u64 = 2_000;
 
-/// Time for which a client waits for an answer before it asks another replica.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// The same for calls that only ask if the leader answers.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Time for which no standby follows. The leader's lease ends meanwhile.
+/// No standby follows. The leader's lease ends meanwhile.
 const GAP: Duration = Duration::from_secs(30);
 
-/// The number of faults after which the cluster has a rest. Before a leader goes on with a task of
-/// the former one, it waits for 17 s.
+/// Then the cluster rests. Before a leader goes on with a task of the former one, it waits for 17
+/// s.
 const RESTS_AFTER: u64 = 30;
 
-/// Time of a rest.
 const REST: Duration = Duration::from_secs(30);
 
-/// A fault, in the order in which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ReplicaFault {
     Kill,
@@ -87,18 +79,14 @@ enum ReplicaFault {
     Gap,
 }
 
-/// A cluster under load.
 struct Cluster {
-    /// The folder of the servers and of the replicas.
     home: PathBuf,
     servers: PostgresPair,
     pads: Pads,
     replicas: Vec<Arc<Replica>>,
-    /// The key of an application that may do everything.
     key: Key,
     load: Load,
     random: SplitMix,
-    /// The supervisors of the replicas, which never end.
     supervisors: JoinSet<()>,
 }
 
@@ -171,7 +159,6 @@ async fn drill(options: ClusterOptions) {
     cluster.remove_files();
 }
 
-/// Calls a tool at these addresses, the latest first, until one answers. Returns that address too.
 async fn call_any(
     addresses: &[SocketAddr],
     key: &Key,
@@ -186,8 +173,7 @@ async fn call_any(
 }
 
 impl Cluster {
-    /// Starts the servers, the double, the replicas and the clients, which do not wish yet. Returns
-    /// `None` if PostgreSQL is not installed.
+    /// Returns `None` if PostgreSQL is not installed. The clients do not wish yet.
     async fn start(options: &ClusterOptions) -> Option<Self> {
         let ClusterOptions { replicas: count, writes, seed, ref before, ref standby, .. } = *options;
         let (mut home, mut journal) =
@@ -235,13 +221,11 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Returns the replica that leads, or was the last that did.
     fn leader(&self) -> Option<&Arc<Replica>> {
         let leaders = self.replicas.iter().filter(|replica| replica.leads_since().is_some());
         leaders.max_by_key(|replica| replica.leads_since())
     }
 
-    /// Waits until one replica leads, and the others wait for that.
     async fn wait_until_one_leads(&self) {
         loop {
             let mut leads = Vec::new();
@@ -264,7 +248,6 @@ impl Cluster {
         Arc::clone(&of[self.random.below(of.len() as u64) as usize])
     }
 
-    /// Writes under all faults, in a random order. Returns how many there were of each kind.
     async fn under_faults(&mut self, options: &ClusterOptions) -> BTreeMap<ReplicaFault, u64> {
         let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, gaps, .. } = *options;
         let mut left = [
@@ -342,8 +325,8 @@ impl Cluster {
                 self.servers.restart_immediately().await.expect("the server starts again");
             }
             ReplicaFault::Failover => {
-                // The standby may lack commits that the server has, and that became visible when
-                // it restarted: nobody may rely on them.
+                // The standby may lack commits that the server has, and that became visible when it
+                // restarted: nobody may rely on them.
                 if random.below(2) == 0 {
                     self.servers.cut_replication();
                     sleep(Duration::from_secs(1)).await;
@@ -358,8 +341,6 @@ impl Cluster {
         }
     }
 
-    /// Stops all replicas as planned. Returns the number of folders in which the doctor finds
-    /// faults.
     async fn stop_all(&mut self) -> u64 {
         let mut unsound = 0;
         for replica in &self.replicas {

@@ -19,20 +19,16 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
-/// The number of clients, each with a connection of its own.
 pub(super) const CLIENTS: usize = 64;
 
-/// The pause before a client asks again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The time after which the program counts as hanging; it limits no other measurement.
+/// Limits no other measurement.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// The seconds since the last start after which a task counts as never ending; they limit no other
-/// measurement.
+/// Seconds since the last start; they limit no other measurement.
 const ENDS: u64 = 150;
 
-/// A write that a client wants. The client repeats the request until it gets an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) tool: &'static str,
@@ -41,23 +37,17 @@ pub(crate) struct Wish {
     pub(crate) arguments: Value,
 }
 
-/// The server's flags, and the wishes of the clients.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
-    /// The flags of the program.
     pub(crate) flags: Vec<String>,
-    /// The range for the duration of one life of the program, in milliseconds.
     pub(crate) life: Range<u64>,
-    /// Time for which a client waits for an answer before it asks elsewhere.
     pub(crate) patience: Duration,
-    /// True if a client reads each task that it was told of, and its device, wherever it asks next.
+    /// A client reads each task in an answer, and its device, wherever it asks next.
     pub(crate) reads: bool,
-    /// Returns the wish with a number.
     pub(crate) wish: Box<dyn Fn(u64) -> Wish + Send + Sync>,
 }
 
 impl Plan {
-    /// Makes a plan with simulated phones only.
     fn simulate(seed: u64) -> Self {
         let flags = ["--sim-devices", "1000000"].map(str::to_owned).to_vec();
         let wish = Box::new(move |number| Wish::new(seed, number));
@@ -66,9 +56,8 @@ impl Plan {
 }
 
 impl Wish {
-    /// Makes the wish with this number. Most wishes are on a device of their own. One in eight
-    /// repeats the wish before it, which runs at the same time; another one in eight asks for
-    /// something different on the same device.
+    /// Gives most wishes a device of their own. One in eight repeats the wish before it, which runs
+    /// at the same time; another one in eight asks for something different on the same device.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let (device, repeated) = Self::share(number);
         let device = format!("phone-{:07}", device + 1);
@@ -98,7 +87,6 @@ impl Wish {
         }
     }
 
-    /// Makes a wish, with or without an idempotency key.
     pub(crate) fn with_key(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
         if let Some(key) = &key {
             arguments["idempotency_key"] = json!(key);
@@ -106,7 +94,6 @@ impl Wish {
         Self { tool, device, key, arguments }
     }
 
-    /// Signs the same wish for `/v1`, with the present time.
     fn sign(&self, key: &Key) -> Signed {
         let (method, leaf) = match self.tool {
             "clear_proxy" => ("DELETE", "proxy"),
@@ -123,32 +110,25 @@ impl Wish {
     }
 }
 
-/// A wish and the final answer to it.
 pub(crate) type TaskView = (Wish, Result<Value, Value>);
 
-/// State that all clients share.
 struct Shared {
     plan: Plan,
     key: Key,
-    /// The addresses at which programs listen; empty while all are down.
     addresses: watch::Sender<Vec<SocketAddr>>,
-    /// The number of the next wish.
     next: AtomicU64,
-    /// Writes that were answered with a new task.
     acknowledged: AtomicU64,
-    /// The number of lost answers.
     unanswered: AtomicU64,
-    /// Signed requests that the server accepted a second time.
+    /// The server accepted these signed requests a second time.
     taken_twice: AtomicU64,
-    /// Tasks that a client was told of, and that a later read did not find.
+    /// A later read did not find these tasks.
     unknown: AtomicU64,
-    /// The number of wishes that clients may still make; closed when there are to be no more.
+    /// Closed when there are to be no more wishes.
     more: Semaphore,
     told: Mutex<Vec<TaskView>>,
 }
 
 impl Shared {
-    /// Makes wishes one after the other, until there are to be no more.
     async fn client(self: Arc<Self>) {
         while let Ok(permit) = self.more.acquire().await {
             permit.forget();
@@ -206,7 +186,6 @@ impl Shared {
         }
     }
 
-    /// Returns the address to ask next, once a program listens.
     async fn address(&self, turn: &mut u64) -> SocketAddr {
         let mut addresses = self.addresses.subscribe();
         let listening = addresses.wait_for(|listening| !listening.is_empty()).await.expect("the sender is ours");
@@ -214,19 +193,16 @@ impl Shared {
         listening[*turn as usize % listening.len()]
     }
 
-    /// Sends a signed request. Returns `None` if there was no answer, or one that asks to repeat
-    /// the request.
     async fn send(&self, request: &Signed, turn: &mut u64) -> Option<SignedAnswer> {
         let answer = timeout(self.plan.patience, request.try_send(self.address(turn).await)).await.ok()?.ok()?;
         (answer.body["code"] != "overloaded").then_some(answer)
     }
 
-    /// Calls a tool. Returns `None` if there was no answer, or one that asks to repeat the call.
+    /// Returns `None` if there was no answer, or one that asks to repeat the call.
     async fn call(&self, tool: &str, arguments: &Value, turn: &mut u64) -> Option<Result<Value, Value>> {
         call_at(self.address(turn).await, &self.key, (tool, arguments), self.plan.patience).await
     }
 
-    /// Reads the task that an answer names, and the device.
     async fn read_back(&self, wish: &Wish, answer: &Result<Value, Value>, turn: &mut u64) {
         let (Ok(told) | Err(told)) = answer;
         let poll = json!({"task_id": told["task_id"], "wait_seconds": 2});
@@ -241,8 +217,6 @@ impl Shared {
     }
 }
 
-/// Calls a tool. Returns `None` if there was no answer in this time, or one that asks to repeat the
-/// call.
 pub(super) async fn call_at(
     address: SocketAddr,
     key: &Key,
@@ -259,29 +233,24 @@ pub(super) async fn call_at(
     (!is_overloaded).then_some(answer)
 }
 
-/// A program under load, with its clients.
 pub(crate) struct Load {
     home: Arc<TempDir>,
     pub(crate) data: PathBuf,
     shared: Arc<Shared>,
     clients: JoinSet<()>,
     lives: SplitMix,
-    /// The duration of each start that completed.
     pub(crate) starts: Vec<Duration>,
     /// Answers whose task the server does not show as ended, when all is over.
     pub(crate) unended: u64,
 }
 
 impl Load {
-    /// Makes an application with a budget that does not limit it, and starts clients that wish
-    /// without pause.
     pub(super) async fn begin(seed: u64) -> Self {
         let load = Self::of(Plan::simulate(seed)).await;
         load.shared.more.add_permits(Semaphore::MAX_PERMITS);
         load
     }
 
-    /// Prepares the load of a plan; the clients do not wish yet.
     pub(crate) async fn of(plan: Plan) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let flags: Vec<&str> = plan.flags.iter().map(String::as_str).collect();
@@ -294,7 +263,6 @@ impl Load {
         Self::with_key(home, data, key, plan)
     }
 
-    /// Prepares the load of a plan for a store that has the key of an application.
     pub(super) fn with_key(home: Arc<TempDir>, data: PathBuf, key: Key, plan: Plan) -> Self {
         let lives = SplitMix(plan.seed);
         let shared = Arc::new(Shared {
@@ -313,12 +281,10 @@ impl Load {
         Self { home, data, shared, clients, lives, starts: Vec::new(), unended: 0 }
     }
 
-    /// Returns the number of signed requests that the server accepted a second time.
     pub(super) fn count_taken_twice(&self) -> u64 {
         self.shared.taken_twice.load(Relaxed)
     }
 
-    /// Returns the number of tasks that a client was told of, and that a later read did not find.
     pub(super) fn count_unknown(&self) -> u64 {
         self.shared.unknown.load(Relaxed)
     }
@@ -327,18 +293,15 @@ impl Load {
         self.shared.acknowledged.load(Relaxed)
     }
 
-    /// Returns the answers so far, in no particular order.
     pub(super) fn views(&self) -> Vec<TaskView> {
         self.shared.told.lock().expect("no panic").clone()
     }
 
-    /// Returns the first task that a client was told of.
     pub(super) fn first_task(&self) -> Value {
         let told = self.shared.told.lock().expect("no panic");
         told.iter().find_map(|(_, answer)| Some(answer.as_ref().ok()?["task_id"].clone())).expect("a task")
     }
 
-    /// Lets clients make one wish per `time`, until there are to be no more.
     pub(crate) fn allow_every(&mut self, time: Duration) {
         let shared = Arc::clone(&self.shared);
         self.clients.spawn(async move {
@@ -349,12 +312,10 @@ impl Load {
         });
     }
 
-    /// Lets clients make that many wishes at once.
     pub(super) fn allow(&self, wishes: usize) {
         self.shared.more.add_permits(wishes);
     }
 
-    /// Stops new wishes; clients go on asking for those without an answer.
     pub(super) fn satisfy(&self) {
         self.shared.more.close();
     }
@@ -363,8 +324,6 @@ impl Load {
         self.shared.unanswered.load(Relaxed)
     }
 
-    /// Returns a function that announces the address of a program to the clients, and withdraws
-    /// another one.
     pub(super) fn announcer(&self) -> impl Fn(Option<SocketAddr>, Option<SocketAddr>) + Send + 'static {
         let shared = Arc::clone(&self.shared);
         move |new, old| {
@@ -375,7 +334,6 @@ impl Load {
         }
     }
 
-    /// Returns the addresses at which programs listen, the latest last.
     pub(super) fn addresses(&self) -> watch::Receiver<Vec<SocketAddr>> {
         self.shared.addresses.subscribe()
     }
@@ -402,8 +360,8 @@ impl Load {
         address
     }
 
-    /// Starts the program and kills it a moment later, whatever it is doing by then. One time in
-    /// four that may be before it has started.
+    /// Kills the program a moment after its start; one time in four that may be before it has
+    /// started.
     pub(crate) async fn kill(&mut self) {
         let (begun, life, early) = (Instant::now(), self.life(), self.lives.below(4) == 0);
         let mut program = self.spawn();
@@ -420,8 +378,6 @@ impl Load {
         program.kill().await.expect("it ran");
     }
 
-    /// Starts the program, runs `meanwhile` with its data folder and the answers so far, and kills
-    /// it.
     pub(super) async fn kill_after<T>(&mut self, meanwhile: impl AsyncFnOnce(&Path, Vec<Value>) -> T) -> T {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
@@ -433,7 +389,6 @@ impl Load {
         done
     }
 
-    /// Starts the program, and asks it to stop a moment later. Returns the time that the stop took.
     pub(super) async fn stop(&mut self) -> Duration {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
@@ -449,8 +404,7 @@ impl Load {
         begun.elapsed()
     }
 
-    /// Waits until every wish has its answer and every task has ended, then reads each task again.
-    /// Returns [the answers](Self::told).
+    /// Waits until every task has ended, then reads each again. Returns [the answers](Self::views).
     pub(crate) async fn settle(mut self) -> (Vec<TaskView>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
@@ -461,7 +415,6 @@ impl Load {
         (told, self)
     }
 
-    /// Does the same with programs that run.
     pub(super) async fn finish(&mut self, have_ended: impl AsyncFn() -> bool) -> Vec<TaskView> {
         self.satisfy();
         while let Some(client) = self.clients.join_next().await {
@@ -486,7 +439,6 @@ impl Load {
         told
     }
 
-    /// Returns the last lines of the program's log.
     fn log(&self) -> String {
         let log = std::fs::read_to_string(self.home.path().join("log")).expect("a log");
         let lines: Vec<&str> = log.lines().collect();

@@ -1,6 +1,6 @@
-//! Two platforms in one configuration: simulated phones, and pads of the double, which loses
-//! answers, swallows commands and lags. The pads belong to two accounts. The readings of one
-//! account were proven; those of the other were not, so that nothing is refunded there.
+//! Two platforms in one configuration: simulated phones, and pads of the double. The pads belong to
+//! two accounts. The readings of one account were proven; those of the other were not, so that
+//! nothing is refunded there.
 
 use super::load::{Load, Plan, Wish};
 use super::{Options, PASSWORD, audit, options};
@@ -14,23 +14,19 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant_base::random::SplitMix;
 
-/// The durations in the double. The other times are in its table of the configuration.
 const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
 
-/// The endpoints that write.
 pub(super) const WRITES: [&str; 2] = ["restart", "setProxy"];
 
-/// The pause between two wishes.
 pub(super) const PAUSE: Duration = Duration::from_millis(60);
 
-/// The number of lives after the last wish, when tasks are in every phase.
+/// Tasks are in every phase after the last wish.
 const LIVES_AFTER: u64 = 8;
 
-/// The double and its pads. The first pad is the operator's, for `platform check`.
+/// The first pad is the operator's, for `platform check`.
 pub(super) struct Pads {
     double: Double,
     codes: Vec<String>,
-    /// The folder of the configuration, the credentials and the journal.
     folder: TempDir,
 }
 
@@ -58,7 +54,6 @@ async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
 }
 
 impl Pads {
-    /// Starts a double with enough pads for that number of wishes. Its journal is in the folder.
     pub(super) async fn start(wishes: u64, folder: TempDir) -> Self {
         let journal = folder.path().join("journal.jsonl");
         let mut flags = vec!["--journal", journal.to_str().expect("UTF-8")];
@@ -68,12 +63,10 @@ impl Pads {
         Self { double, codes, folder }
     }
 
-    /// Returns the path of the double's journal.
     pub(super) fn journal(&self) -> PathBuf {
         self.folder.path().join("journal.jsonl")
     }
 
-    /// Returns the requests to write that have arrived, as lines of the journal.
     pub(super) fn read_writes(&self) -> Vec<String> {
         let text = fs::read_to_string(self.journal()).expect("the double's journal");
         let endpoints = WRITES.map(|endpoint| format!("\"endpoint\":\"{endpoint}\""));
@@ -86,7 +79,6 @@ impl Pads {
         &self.codes[0]
     }
 
-    /// Writes a configuration with both accounts, after this text. Returns its path.
     pub(super) fn configure(&self, text: &str) -> PathBuf {
         let shown = table("pads", &self.double, &self.folder);
         let unshown = table("blind", &self.double, &self.folder).replace("/vcpcloud/", "/vsphone/");
@@ -95,7 +87,7 @@ impl Pads {
         config
     }
 
-    /// Makes a plan in which every other group of eight wishes is on pads.
+    /// Puts every other group of eight wishes on pads.
     fn plan(&self, seed: u64) -> Plan {
         let config = self.configure("[platform.phone]\nkind = \"simulator\"\n");
         // No other test binds this address, so the port stays free while the program is down.
@@ -111,14 +103,12 @@ impl Pads {
         Plan { seed, flags, life: 500..8_000, patience: Duration::MAX, reads: false, wish: Box::new(wish) }
     }
 
-    /// Makes a plan in which every wish is on a pad, for programs that run elsewhere.
     pub(super) fn plan_with_pads_only(&self, seed: u64, patience: Duration) -> Plan {
         let (codes, flags) = (self.codes.clone(), Vec::new());
         let wish = move |number: u64| wish(&codes, seed, number / 8 * 16 + 8 + number % 8);
         Plan { seed, flags, life: 0..1, patience, reads: true, wish: Box::new(wish) }
     }
 
-    /// Makes the platform misbehave on a share of the pads. Returns their number.
     pub(super) async fn spoil(&self, seed: u64) -> u64 {
         let mut spoilt = 0;
         // The first wish of a pad decides which endpoint gets the fault.
@@ -145,21 +135,18 @@ impl Pads {
     }
 }
 
-/// Returns the index of the pad that a wish is on. Index 0 is [the operator's](Pads::operators).
 fn pad(number: u64) -> Option<usize> {
     let (device, _) = Wish::share(number);
     let place = device / 16 * 8 + device % 8 + 1;
     (device / 8 % 2 == 1).then(|| usize::try_from(place).expect("fewer"))
 }
 
-/// Returns the id of the device of a pad.
 fn device(codes: &[String], pad: usize) -> String {
     let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
     format!("{account}-{}", codes[pad].to_lowercase())
 }
 
-/// Makes a wish on a pad. Every proxy has a host of its own, so that the journal shows which wish
-/// set it.
+/// Gives every proxy a host of its own, so that the journal shows which wish set it.
 fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     let pad = pad(number).expect("a pad");
     // The first pad is the operator's. The others serve again once each has had a wish.
@@ -186,8 +173,6 @@ fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     Wish::with_key(tool, device, key, arguments)
 }
 
-/// Returns the faults on the pad of a wish: in the exchange of the write, in its effect, in both,
-/// or in neither.
 fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
     let mut random = SplitMix(seed ^ (number << 32) ^ 0xfa17);
     let endpoint = if tool == "set_power" { "restart" } else { "setProxy" };
@@ -199,7 +184,6 @@ fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
         2 => Some(("half_body", once)),
         3 => Some(("drop_before_acting", once)),
         4 => Some(("drop_after_acting", once)),
-        // On any endpoint.
         5 => Some(("reset_before_answer", json!({"value": true, "calls": 2}))),
         6 => Some(("lag_ms", json!(5_000))),
         _ => None,
@@ -209,7 +193,6 @@ fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
         3 => &[("task_end", of(json!(-1)))],
         4 => &[("task_end", of(json!(-4)))],
         5 => &[("task_end", of(json!(-1))), ("effect", of(json!("always")))],
-        // Within the settle time of the configuration.
         6 => &[("effect_late_ms", of(json!(1_000 + random.below(3_000))))],
         7 => &[("shell", json!("silent"))],
         _ => &[],

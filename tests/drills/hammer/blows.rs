@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A request, split into its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Blow {
     pub(crate) method: &'static str,
@@ -49,7 +48,6 @@ const SOUND: [&str; 9] = [
     r#"{"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
 ];
 
-/// Generates places at which octets are replaced, removed or inserted.
 pub(crate) fn edits() -> impl Strategy<Value = Vec<(Index, u8, u8)>> + Clone {
     prop::collection::vec((any::<Index>(), any::<u8>(), 0..3_u8), 0..6)
 }
@@ -68,7 +66,6 @@ pub(crate) fn edit(octets: &mut Vec<u8>, edits: Vec<(Index, u8, u8)>) {
     }
 }
 
-/// Generates requests of every kind to every path, with that key or a similar one.
 pub(crate) fn blows(key: &Key) -> BoxedStrategy<Blow> {
     let (id, secret) = (key.id.clone(), key.secret.clone());
     let method = select(vec!["GET", "PUT", "DELETE", "OPTIONS", "HEAD", "BREW"]);

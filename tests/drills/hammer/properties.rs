@@ -8,11 +8,8 @@ use std::time::{Duration, Instant};
 use toolwarrant_base::text::{HttpsUrl, Remark, Untrusted, clean, deceives};
 use toolwarrant_http::edge::HostOriginPolicy;
 
-/// The cases of each property if no time is given.
 const FEW: u32 = 300;
 
-/// Tries every property for that time, or for a few cases if no time is given. Prints the number of
-/// cases.
 pub(crate) fn all(each: Option<Duration>) {
     let text =
         || prop_oneof![".{0,80}", "[ -~]{0,80}", "\\PC{0,40}", "(\u{1b}\\[|\u{202e}|\u{7}|\r|\n|a|é|\u{200d}){0,30}"];
@@ -38,7 +35,6 @@ fn try_all<S: Strategy>(name: &str, each: Option<Duration>, cases: &S, property:
     }
 }
 
-/// Cleaned text cannot deceive and is short, and cleaning it again does not change it.
 fn device_text(text: String) -> TestCaseResult {
     let (short, long) = (Untrusted::<64>::clean(&text), Remark::clean(&text));
     for (short, most) in [(short.as_str(), 64), (long.as_str(), 256)] {
@@ -51,7 +47,6 @@ fn device_text(text: String) -> TestCaseResult {
     Ok(())
 }
 
-/// Only allowed names pass, in any spelling.
 fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
     let policy = HostOriginPolicy::new(([127, 0, 0, 1], 80).into(), None, &[], &[]).expect("a policy");
     let mut headers = axum::http::HeaderMap::new();
@@ -67,7 +62,7 @@ fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
     Ok(())
 }
 
-/// An id has only one valid form, which is that of the contract.
+/// Allows one valid form of an id, which is that of the contract.
 fn arguments((tool, json): (prop::sample::Index, String)) -> TestCaseResult {
     let tool = tool.get(CATALOGUE.tools);
     if let Some(target) = &tool.target {

@@ -16,11 +16,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
-/// Phones of the program, and phones of the control.
 const PHONES: u8 = 24;
 const CONTROLS: u8 = 4;
 
-/// The control's commands on each of its phones.
 const TRIALS: usize = 4;
 
 const FAULTS: [PhoneFault; 3] = [PhoneFault::Freeze, PhoneFault::Cut, PhoneFault::Kill];
@@ -28,13 +26,11 @@ const FAULTS: [PhoneFault; 3] = [PhoneFault::Freeze, PhoneFault::Cut, PhoneFault
 /// A phone waits 5 s for a word, so a late effect shows after this time.
 const LATE: Duration = Duration::from_secs(7);
 
-/// The work of all phones.
 struct Torment {
     program: Program,
-    /// The number of restarts that are not begun.
     left: AtomicU64,
     told: Mutex<Vec<TaskView>>,
-    /// The tasks that ended before the fault did, which had begun before the call.
+    /// The fault had begun before the call.
     silent: Mutex<HashSet<String>>,
     counts: Mutex<BTreeMap<String, u64>>,
 }
@@ -70,7 +66,6 @@ async fn no_fault_of_a_phone_makes_an_effect_late_or_a_refund_false() {
 }
 
 impl Torment {
-    /// Restarts a phone for as long as any restarts are left, each time with a fault.
     async fn run(self: Arc<Self>, id: String, phone: Arc<RackPhone>, mut random: SplitMix) {
         while self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             wait_until_it_runs(&self.program, &id).await;
@@ -117,8 +112,7 @@ async fn wait_until_it_runs(program: &Program, id: &str) {
     }
 }
 
-/// Sends commands that ask for no word to phones that stand still, gives each up after 2 s, and
-/// lets the phones go on. Returns the number of effects.
+/// Gives each command up after 2 s. Returns the number of effects.
 async fn count_late_effects(site: &RackSite) -> u64 {
     let (mut phones, mut late) = (Vec::new(), 0);
     for number in 0..CONTROLS {

@@ -1,5 +1,4 @@
-//! One of everything, at each adb server: a restart, a restart without effect, a phone that stands
-//! still, and the return of a server. Then the proxies.
+//! One of everything, at each adb server.
 
 use super::{PLATFORMS, RackSite, measure_return, options, restart, wait_until_unknown};
 use crate::harness::program::Program;
@@ -36,7 +35,6 @@ async fn restarts_through_both_adb_servers_end_as_what_happened() {
     program.stop().await;
 }
 
-/// Restarts a phone, which proves its reading, and then lets it swallow a restart.
 async fn restart_and_swallow(program: &Program, (id, phone): (&String, &Arc<RackPhone>)) {
     for (swallows, status, acts) in [(false, "success", 1), (true, "failed_silent", 2)] {
         if swallows {
@@ -52,7 +50,6 @@ async fn restart_and_swallow(program: &Program, (id, phone): (&String, &Arc<Rack
     }
 }
 
-/// Lets a phone stand still until that is known, and asks for a restart of it.
 async fn freeze(program: &Program, (id, phone): (&String, &Arc<RackPhone>)) {
     phone.begin(PhoneFault::Freeze).expect("frozen");
     wait_until_unknown(program, id).await;

@@ -1,6 +1,5 @@
-//! The programs of an operator, and `docs/platforms/container-proxy` among them. Phones are
-//! switched off and on, and get real proxies. Each row has a phone of its own, and all run at the
-//! same time.
+//! The programs of an operator, and `docs/platforms/container-proxy` among them. Each row has a
+//! phone of its own, and all run at the same time.
 
 use super::super::crash::assert_without;
 use super::{PLATFORMS, RackSite, options};
@@ -15,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// The program of the operator: ACTION SERIAL. The file `manner` of a phone says how it works.
+/// Its arguments are ACTION SERIAL. The file `manner` of a phone says how it works.
 const PROGRAM: &str = r#"#!/bin/sh
 set -eu
 number=${2#10.9.} number=${number%%.*}
@@ -36,8 +35,8 @@ case $1 in
 esac
 "#;
 
-/// The rows: a phone, the manner of the program, the proxy, whether it gets the login, and the end.
-/// Odd phones are at the older adb server.
+/// Phone, manner of the program, proxy, true with the login, and the end. Odd phones are at the
+/// older adb server.
 const ROWS: [(u8, &str, &str, &str, bool, &str); 11] = [
     (1, "works", "socks5", "10.9.0.10", false, "success"),
     (2, "works", "socks5", "10.9.0.11", true, "success"),
@@ -107,7 +106,6 @@ async fn programs_switch_phones_and_give_them_proxies_that_are_measured() {
     program.stop().await;
 }
 
-/// Adds the echo and the programs to the configuration.
 fn configure(folder: &Path) {
     let (file, program) = (folder.join("cloudphone.toml"), folder.join("program"));
     let proxy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/platforms/container-proxy");
@@ -126,7 +124,6 @@ fn configure(folder: &Path) {
     fs::write(file, echo.to_owned() + &config).expect("written");
 }
 
-/// Starts the program with an echo at these URLs.
 async fn serve(site: &RackSite, urls: &str) -> Program {
     let file = site.home.path().join("cloudphone.toml");
     let config = fs::read_to_string(&file).expect("a configuration");
@@ -149,7 +146,7 @@ async fn play(program: &Program, tool: &str, arguments: Value) -> Value {
     program.task(&accepted["task_id"]).await
 }
 
-/// A proxy that says that it is connected, and answers in place of the echo.
+/// Answers in place of the echo.
 async fn lie(address: SocketAddr) {
     let listener = TcpListener::bind(address).await.expect("a free address");
     while let Ok((mut stream, _)) = listener.accept().await {
@@ -165,7 +162,6 @@ async fn lie(address: SocketAddr) {
     }
 }
 
-/// A SOCKS5 proxy whose connections leave from one of two addresses, in turn.
 async fn rotate(address: SocketAddr) {
     let listener = TcpListener::bind(address).await.expect("a free address");
     for exit in [95, 96].into_iter().cycle() {
@@ -174,7 +170,6 @@ async fn rotate(address: SocketAddr) {
     }
 }
 
-/// Connects a client of a SOCKS5 proxy, which has no login and asks for an IPv4 address.
 async fn pass_on(mut client: TcpStream, exit: Ipv4Addr) -> io::Result<()> {
     let [_, methods] = [client.read_u8().await?, client.read_u8().await?];
     client.read_exact(&mut vec![0; methods.into()]).await?;
@@ -188,7 +183,6 @@ async fn pass_on(mut client: TcpStream, exit: Ipv4Addr) -> io::Result<()> {
     copy_bidirectional(&mut client, &mut echo).await.map(drop)
 }
 
-/// Switches a phone off and on.
 async fn switch(program: &Program, id: &str) {
     for (action, state) in [("shutdown", "stopped"), ("boot", "running")] {
         let task = play(program, "set_power", json!({"device_id": id, "action": action})).await;

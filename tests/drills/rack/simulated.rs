@@ -1,6 +1,6 @@
 //! Writes on phones of the double while its adb server goes away and comes back, and the program is
 //! killed. The phones live in the double, so it goes on: only its ports close, with all
-//! connections. A third of the writes and more are done by the operator's programs.
+//! connections.
 
 use super::{RackOptions, options, restart, serve, show, wait_until_gone, wait_until_running};
 use crate::drills::crash::audit::AuditBooks;
@@ -22,13 +22,10 @@ use toolwarrant_base::random::SplitMix;
 
 const PHONES: usize = 64;
 
-/// The pause between two wishes.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Phones that swallow restarts in the second half.
 const SWALLOWING: usize = 12;
 
-/// The double and its phones.
 struct SimulatedRack {
     double: Double,
     codes: Vec<String>,
@@ -93,7 +90,6 @@ impl SimulatedRack {
         rack
     }
 
-    /// Writes the configuration. Returns the flags of the program.
     fn configure(&self) -> Vec<String> {
         let (adb, control) = (self.double.adb(), &self.double.greeting["control"]);
         let act = binary().with_file_name("armcloud-double").display().to_string();
@@ -112,14 +108,13 @@ impl SimulatedRack {
         flags.split(' ').map(str::to_owned).collect()
     }
 
-    /// Closes the adb server with all connections, or opens it again.
     async fn close(&self, is_closed: bool) {
         let times = json!({"restart_ms": 500, "online_ms": 500, "power_ms": 500, "task_ms": 200,
             "refuse_connections": is_closed});
         self.double.switch(None, &times).await;
     }
 
-    /// Lets restarts have no effect on some phones, whose readings were proven meanwhile.
+    /// Expects that the readings of these phones were proven meanwhile.
     async fn swallow(&self) {
         for code in &self.codes[..SWALLOWING] {
             let effect = json!({"effect": {"value": "never", "endpoint": "restart"}});
@@ -139,8 +134,7 @@ impl SimulatedRack {
         journals
     }
 
-    /// Lets the adb server go away until the program knows it, five times. Returns the longest time
-    /// from its return until all phones run.
+    /// Returns the longest time from its return until all phones run.
     async fn measure_returns(&self, flags: &[String]) -> Duration {
         for code in &self.codes {
             self.double.post(&format!("pads/{code}/act/start")).await.expect("it is on");
@@ -161,8 +155,8 @@ fn id(code: &str) -> String {
     format!("rack-{}", code.to_lowercase())
 }
 
-/// Makes a wish. One phone in four is switched on and off; the others restart and get proxies, each
-/// of which has a port of its own.
+/// Switches one phone in four on and off; the others restart and get proxies, each of which has a
+/// port of its own.
 fn wish(ids: &[String], seed: u64, number: u64) -> Wish {
     let (device, repeated) = Wish::share(number);
     // Only three numbers in four are devices.

@@ -11,7 +11,6 @@ use toolwarrant_base::random::SplitMix;
 
 const PHONES: u8 = 12;
 
-/// The pause between two wishes.
 const PAUSE: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,7 +79,6 @@ async fn no_kill_of_a_server_or_of_the_program_loses_or_repeats_a_restart() {
     assert!(slowest < Duration::from_secs(10), "{slowest:?}");
 }
 
-/// Returns the number of phones whose start was seen to follow a restart.
 fn count_proven(data: &std::path::Path) -> u64 {
     let database = Connection::open(data.join("cloudphone.db")).expect("a database");
     let sql = "SELECT count(*) FROM file WHERE name LIKE 'phones/%' AND json_extract(CAST(content AS TEXT), '$.known.start') LIKE '%RACK%'";

@@ -11,20 +11,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tokio::process::Command;
 
-/// A running double. Dropping it stops the process.
 #[derive(Debug)]
 pub struct DoubleProcess {
     _process: Process,
-    /// The line that it prints when it starts.
     pub greeting: Value,
-    /// The URL of the platform.
     pub url: String,
-    /// The URL of the double's own control interface.
     control: String,
 }
 
 impl DoubleProcess {
-    /// Starts a double.
     pub async fn start(program: &Path, flags: &[&str]) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(flags);
@@ -35,23 +30,19 @@ impl DoubleProcess {
         Ok(Self { _process: process, greeting, url, control })
     }
 
-    /// Reads a resource of the control interface, such as `state`.
     pub async fn get(&self, path: &str) -> Result<Value> {
         get(&format!("{}/{path}", self.control)).await?.json()
     }
 
-    /// Sends a PUT to the control interface.
     pub async fn put(&self, path: &str, body: &Value) -> Result<HttpAnswer> {
         send("PUT", &format!("{}/{path}", self.control), &body.to_string()).await
     }
 
-    /// Sends a POST to the control interface.
     pub async fn post(&self, path: &str) -> Result<Value> {
         send("POST", &format!("{}/{path}", self.control), "").await?.json()
     }
 
-    /// Sets the switches of one pad, or of the platform. All switches that are not given are turned
-    /// off.
+    /// Turns off all switches that are not given. `None` is the platform.
     pub async fn switch(&self, pad: Option<&str>, switches: &Value) -> Result<()> {
         let path = pad.map_or_else(|| "switches".to_owned(), |code| format!("pads/{code}/switches"));
         let HttpAnswer { status, body, .. } = self.put(&path, switches).await?;
@@ -59,21 +50,18 @@ impl DoubleProcess {
         Ok(())
     }
 
-    /// Returns the codes of all pads, in the order of the fleet.
     pub async fn codes(&self) -> Result<Vec<String>> {
         let state = self.get("state").await?;
         let codes = state["pads"].as_array().context("pads")?.iter().map(|pad| pad["pad_code"].as_str());
         codes.map(|code| Ok(code.context("pad_code")?.to_owned())).collect()
     }
 
-    /// Returns the lines of its journal after the first `after` ones.
     pub async fn journal(&self, after: u64) -> Result<Vec<Value>> {
         let journal = self.get(&format!("journal?after={after}")).await?;
         Ok(journal["entries"].as_array().context("entries")?.clone())
     }
 
-    /// Writes the credentials of its account into files of a folder. Returns the table of the
-    /// configuration.
+    /// Writes the credentials into files of a folder.
     pub fn table(&self, name: &str, folder: &Path) -> Result<String> {
         let mut table = format!("[platform.{name}]\nkind = \"armcloud\"\nbase-url = \"{}\"\n", self.url);
         table.push_str("prefix = \"/vcpcloud/api/padApi\"\nsigning = \"v2\"\npower-seconds = 10\nproxy-seconds = 5\n");

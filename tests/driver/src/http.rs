@@ -5,32 +5,27 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
-/// A complete answer.
 #[derive(Clone, Debug)]
 pub struct HttpAnswer {
-    /// The status.
     pub status: u16,
-    /// The lines of the head.
     head: String,
-    /// The body.
     pub body: String,
 }
 
 impl HttpAnswer {
-    /// Returns the value of a header. `name` is in lower case.
+    /// Expects `name` in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let headers = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         headers.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Returns the body, which must be JSON.
     pub fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.body).with_context(|| format!("status {}, no JSON: {}", self.status, self.body))
     }
 }
 
-/// Sends a request and reads the answer. The request must ask the server to close the connection.
+/// Expects a request that asks the server to close the connection.
 pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request).await?;
@@ -44,12 +39,10 @@ pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<Htt
     Ok(answer)
 }
 
-/// Sends a GET to a URL of plain HTTP.
 pub async fn get(url: &str) -> Result<HttpAnswer> {
     send("GET", url, "").await
 }
 
-/// Sends a body to a URL of plain HTTP.
 pub(crate) async fn send(method: &str, url: &str, body: &str) -> Result<HttpAnswer> {
     let rest = url.strip_prefix("http://").with_context(|| format!("{url} is no URL of plain HTTP"))?;
     let (address, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

@@ -7,23 +7,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// A key of an application, with its secret.
 #[derive(Clone, Debug)]
 pub struct KeyPair {
-    /// The id.
     pub id: String,
-    /// The secret.
     pub secret: String,
 }
 
 impl KeyPair {
-    /// Reads a key from a program's JSON output.
     pub fn read(printed: &Value) -> Result<Self> {
         let text = |name: &str| printed[name].as_str().map(str::to_owned).with_context(|| format!("no {name}"));
         Ok(Self { id: text("key_id")?, secret: text("secret")? })
     }
 
-    /// Returns a request to `/mcp` with this message and these additional header lines.
     #[must_use]
     pub fn request(&self, message: &str, headers: &str) -> String {
         let (Self { id, secret }, length) = (self, message.len());
@@ -33,7 +28,6 @@ impl KeyPair {
         )
     }
 
-    /// Returns a request that calls a tool.
     #[must_use]
     pub fn call_request(&self, tool: &str, arguments: &Value, headers: &str) -> String {
         self.request(&message("tools/call", &json!({"name": tool, "arguments": arguments})), headers)
@@ -44,16 +38,14 @@ fn message(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
-/// Sends one message to the endpoint at this address. Returns the whole answer, whatever its
-/// status.
 pub async fn rpc(address: SocketAddr, key: &KeyPair, method: &str, params: &Value) -> Result<Value> {
     let request = key.request(&message(method, params), "connection: close\r\n");
     exchange(address, request.as_bytes()).await?.json()
 }
 
-/// Calls a tool. The inner error is a failure of the tool. A replica that misses its store for a
-/// moment refuses the request before it does anything, and is asked again. One that never finds it
-/// shows after a minute.
+/// Returns a failure of the tool as the inner error. Asks a replica again that misses its store for
+/// a moment: it refuses the request before it does anything. One that never finds it shows after a
+/// minute.
 pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
     let call = json!({"name": tool, "arguments": arguments});
     for _ in 0..300 {
@@ -67,7 +59,6 @@ pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Va
     bail!("the replica does not reach its store")
 }
 
-/// Reads the only text item of a tool's answer: the result or the failure.
 pub fn outcome(answer: &Value) -> Result<Result<Value, Value>> {
     let content = answer["result"]["content"].as_array().with_context(|| format!("no result: {answer}"))?;
     ensure!(content.len() == 1, "not one item: {answer}");

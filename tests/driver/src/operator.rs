@@ -7,24 +7,19 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use tokio::process::Command;
 
-/// The commands of a program on one data folder.
 #[derive(Clone, Debug)]
 pub struct ProgramOperator {
-    /// The program.
     pub program: PathBuf,
-    /// The data folder.
     pub data: PathBuf,
 }
 
 impl ProgramOperator {
-    /// Runs a command. Returns the exit code, and its whole output: standard output, then standard
-    /// error.
+    /// Returns the exit code, and standard output followed by standard error.
     pub async fn run(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String)> {
         let (code, out, err) = self.output(words).await?;
         Ok((code, out + &err))
     }
 
-    /// Runs a command with `--json`. Returns its output.
     pub async fn json(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value> {
         let words: Vec<_> = words.into_iter().collect();
         let (code, out, err) = self.output(words.iter().map(AsRef::as_ref).chain([OsStr::new("--json")])).await?;
@@ -33,8 +28,7 @@ impl ProgramOperator {
         serde_json::from_str(&out).with_context(|| format!("{}: {out}", line()))
     }
 
-    /// Runs a command. Returns the exit code, standard output and standard error. With `--json`,
-    /// standard output must be what programs rely on.
+    /// Expects on standard output what programs rely on, if `--json` is given.
     async fn output(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String, String)> {
         let mut command = Command::new(&self.program);
         let output = command.args(words).arg("--data").arg(&self.data).kill_on_drop(true).output().await;
@@ -49,14 +43,12 @@ impl ProgramOperator {
         Ok((code, out, err))
     }
 
-    /// Makes a key of an application.
     pub async fn key(&self, application: &str) -> Result<KeyPair> {
         KeyPair::read(&self.json(["key", "create", application]).await?)
     }
 }
 
-/// Returns true if a program can read from this answer why the exit code is not 0: from a failure,
-/// or from the findings of a check.
+/// Looks for the reason of an exit code other than 0, in a failure or in the findings of a check.
 fn explains(said: &Value) -> bool {
     let error = &said["error"];
     let is_failure = error["code"].is_string() && error["message"].is_string() && error["retryable"].is_boolean();

@@ -1,6 +1,5 @@
-//! Two servers of PostgreSQL, one of which is the standby of the other, for tests and measurements.
-//! They lie in one folder and listen on sockets there. They run as another user if this process is
-//! root's, and end with it.
+//! Two servers of PostgreSQL in one folder, one of which is the standby of the other. They listen
+//! on sockets there, run as another user if this process is root's, and end with it.
 
 use crate::relay::{LinkRelay, LinkState};
 use anyhow::{Context, Result, ensure};
@@ -12,30 +11,24 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-/// The number of the user that runs the servers if this process is root's: `nobody`.
+/// `nobody`, if this process is root's.
 const NOBODY: u32 = 65_534;
 
-/// The time in which a server must start, and a standby must follow.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Both servers. Dropping the value ends them.
 #[derive(Debug)]
 pub struct PostgresPair {
-    /// The folder of the programs of PostgreSQL.
     programs: PathBuf,
-    /// The folders of the servers, each with the socket, the data and the log.
     folders: [PathBuf; 2],
-    /// The links from each server to its standby.
     replication: [LinkRelay; 2],
     running: [Option<Child>; 2],
-    /// The index of the server that accepts writes.
     primary: usize,
-    /// True if the primary acknowledges a commit only after the standby has it.
+    /// The primary acknowledges a commit only after the standby has it.
     is_synchronous: bool,
 }
 
 impl PostgresPair {
-    /// Makes and starts both servers in a folder; `None` if PostgreSQL is not installed.
+    /// Returns `None` if PostgreSQL is not installed.
     pub async fn start(folder: &Path, is_synchronous: bool) -> Result<Option<Self>> {
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let programs = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("postgres").exists());
@@ -57,43 +50,37 @@ impl PostgresPair {
         Ok(Some(pair))
     }
 
-    /// Returns the sockets of both servers.
     #[must_use]
     pub fn sockets(&self) -> [PathBuf; 2] {
         self.folders.each_ref().map(|folder| socket(folder))
     }
 
-    /// Returns a URL for the server that accepts writes, past any relay.
+    /// Goes past any relay.
     #[must_use]
     pub fn url(&self) -> String {
         let [a, b] = self.folders.each_ref().map(|folder| folder.to_string_lossy().replace('/', "%2F"));
         format!("postgres://tests@{a},{b}/postgres")
     }
 
-    /// Runs a statement on the server that accepts writes. Returns its only value as text.
     pub async fn query(&self, sql: &str) -> Result<String> {
         self.query_at(self.primary, sql).await
     }
 
-    /// Restarts the server that accepts writes, without a checkpoint. Does not wait for its
-    /// standby.
+    /// Makes no checkpoint, and does not wait for the standby.
     pub async fn restart_immediately(&mut self) -> Result<()> {
         self.end(self.primary).await?;
         self.begin(self.primary).await
     }
 
-    /// Ends the server that accepts writes, and lets the standby take its place.
     pub async fn fail_over(&mut self) -> Result<()> {
         self.end_primary().await?;
         self.promote().await
     }
 
-    /// Ends the server that accepts writes.
     pub async fn end_primary(&mut self) -> Result<()> {
         self.end(self.primary).await
     }
 
-    /// Lets the standby take the place of a server that has ended.
     pub async fn promote(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
         self.query_at(standby, "SELECT pg_promote()").await?;
@@ -101,8 +88,7 @@ impl PostgresPair {
         Ok(())
     }
 
-    /// Makes a new standby in place of the server that does not accept writes, and waits until it
-    /// follows.
+    /// Waits until the new one follows.
     pub async fn remake_standby(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
         self.end(standby).await?;
@@ -118,13 +104,11 @@ impl PostgresPair {
         self.standby_follows().await
     }
 
-    /// Waits until the standby has connected.
     pub async fn standby_follows(&self) -> Result<()> {
         let sql = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
         self.until(self.primary, sql, "1").await.context("the standby does not follow")
     }
 
-    /// Cuts the link to the standby, so that it lags.
     pub fn cut_replication(&self) {
         self.replication[self.primary].set(LinkState::Cut);
     }
@@ -147,7 +131,6 @@ impl PostgresPair {
         found.await.with_context(|| log(&self.folders[server]))
     }
 
-    /// Runs a program that fills the data folder of a server.
     async fn run(&self, server: usize, program: &str, flags: &[&str]) -> Result<()> {
         let mut command = self.command(&self.programs.join(program));
         let output = command.args(flags).arg("-D").arg(self.folders[server].join("data")).output().await?;
@@ -155,7 +138,6 @@ impl PostgresPair {
         Ok(())
     }
 
-    /// Starts a server and waits until it answers.
     async fn begin(&mut self, server: usize) -> Result<()> {
         let folder = &self.folders[server];
         // The shell ends the server when its standard input ends, as it does with this process.
@@ -176,7 +158,7 @@ impl PostgresPair {
         self.until(server, "SELECT 1", "1").await.context("a server does not start")
     }
 
-    /// Ends a server as a crash does: immediately, without a checkpoint.
+    /// Makes no checkpoint.
     async fn end(&mut self, server: usize) -> Result<()> {
         if let Some(mut child) = self.running[server].take() {
             drop(child.stdin.take());
@@ -203,7 +185,6 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join(".s.PGSQL.5432")
 }
 
-/// Returns the end of a server's log.
 fn log(folder: &Path) -> String {
     let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().rev().take(10).collect();

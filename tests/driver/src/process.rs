@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A running program. Dropping it kills the process and waits until it is gone.
+/// A drop kills the process and waits until it is gone.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -18,7 +18,6 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program and reads its standard output.
     pub fn start(command: impl Into<Command>) -> Result<Self> {
         let mut command = command.into();
         let child = command.stdout(Stdio::piped()).spawn();
@@ -27,9 +26,8 @@ impl Process {
         Ok(Self { child, output: BufReader::new(output).lines() })
     }
 
-    /// Reads the next line, which must be JSON. With this line a program reports the address that
-    /// it listens on. A program that prints something else, such as the reason of a failed start,
-    /// is killed.
+    /// Reads the next line, which must be JSON. Kills a program that prints something else, such as
+    /// the reason of a failed start.
     pub async fn greeting(&mut self) -> Result<Value> {
         let line = self.output.next_line().await?.context("the program ended before it listened")?;
         match serde_json::from_str(&line) {
@@ -41,7 +39,6 @@ impl Process {
         }
     }
 
-    /// Reads up to a line that contains this text. Returns all lines read.
     pub async fn until(&mut self, text: &str) -> Result<String> {
         let all = self.lines(Some(text)).await?;
         ensure!(all.contains(text), "the program ended before it printed {text:?}: {all}");
@@ -59,17 +56,14 @@ impl Process {
         Ok(all)
     }
 
-    /// Returns the id of the process.
     pub fn id(&self) -> Result<u32> {
         self.child.id().context("the program has ended")
     }
 
-    /// Sends a signal, by a name such as `TERM`.
     pub async fn signal(&self, name: &str) -> Result<()> {
         signal(self.id()?, name)
     }
 
-    /// Kills it with SIGKILL.
     pub async fn kill(&mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
@@ -80,20 +74,17 @@ impl Process {
         self.end().await
     }
 
-    /// Waits until it has ended. Returns the exit status, and the lines printed since the last
-    /// read.
+    /// Returns the exit status, and the lines printed since the last read.
     pub async fn end(&mut self) -> Result<(ExitStatus, String)> {
         let last = self.lines(None).await?;
         Ok((self.child.wait().await?, last))
     }
 
-    /// Reads a file below `/proc/PID`, such as `status`.
     pub fn proc(&self, file: &str) -> Result<String> {
         let path = format!("/proc/{}/{file}", self.id()?);
         fs::read_to_string(&path).context(path)
     }
 
-    /// Returns the CPU time of all its threads so far.
     pub fn cpu(&self) -> Result<Duration> {
         let mut nanos = 0;
         for thread in fs::read_dir(format!("/proc/{}/task", self.id()?))? {
@@ -115,7 +106,6 @@ pub fn lacks(program: &str) -> bool {
     !is_there
 }
 
-/// Sends a signal to a process, by a name such as `TERM`.
 pub fn signal(id: u32, name: &str) -> Result<()> {
     let signal = match name {
         "CONT" => Signal::CONT,

@@ -13,8 +13,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// The settings for starting a service. The data folder is `data` in a home folder; the log is
-/// appended to `log` there.
+/// The home folder has the data in `data`, and the log in `log`.
 #[derive(Debug)]
 pub struct Start {
     program: PathBuf,
@@ -25,53 +24,46 @@ pub struct Start {
 }
 
 impl Start {
-    /// Makes a start without additional flags.
     pub fn new(program: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), home: home.into(), through: Vec::new(), flags: Vec::new(), log: None }
     }
 
-    /// Adds flags. Without `--listen` the service gets a free port of this machine.
+    /// Adds flags. Without `--listen` the service gets a free port.
     #[must_use]
     pub fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(ToString::to_string));
         self
     }
 
-    /// Runs the program through a command that takes the program and its flags as arguments, and
-    /// replaces itself by it.
+    /// Runs a command that replaces itself by the program and its flags, which are its arguments.
     #[must_use]
     pub fn through(mut self, command: &[&str]) -> Self {
         self.through.extend(command.iter().map(ToString::to_string));
         self
     }
 
-    /// Runs the program in a shell, after this shell command.
     #[must_use]
     pub fn after(self, line: &str) -> Self {
         self.through(&["sh", "-c", &format!(r#"{line} && exec "$0" "$@""#)])
     }
 
-    /// Sends the log to another place.
     #[must_use]
     pub fn log(self, log: impl Into<Stdio>) -> Self {
         Self { log: Some(log.into()), ..self }
     }
 
-    /// Starts it and waits until it listens.
     pub async fn ready(self) -> Result<Instance> {
         let (log, operator) = (self.home.join("log"), self.operator());
         let started = Instance::ready(self.spawn()?, operator).await;
         started.with_context(|| fs::read_to_string(&log).unwrap_or_default())
     }
 
-    /// Starts it without waiting until it listens.
     pub fn spawn(self) -> Result<Process> {
         let mut command = self.command()?;
         command.arg("--json");
         Process::start(command)
     }
 
-    /// Returns the command, with output for people.
     pub fn command(self) -> Result<Command> {
         let data = self.operator().data;
         let Self { program, home, through, flags, log } = self;
@@ -91,19 +83,14 @@ impl Start {
     }
 }
 
-/// A running service.
 #[derive(Debug)]
 pub struct Instance {
     process: Process,
-    /// The operator of its data folder.
     pub operator: ProgramOperator,
-    /// The URL of the endpoint for clients.
     pub url: String,
-    /// The address of the listener.
     pub address: SocketAddr,
     /// The base URL of `/healthz`, `/readyz` and `/metrics`.
     pub monitor: Option<String>,
-    /// The keys that this start created.
     pub keys: Vec<KeyPair>,
 }
 
@@ -121,7 +108,6 @@ impl DerefMut for Instance {
 }
 
 impl Instance {
-    /// Waits until a program that was started with `--json` listens.
     pub async fn ready(mut process: Process, operator: ProgramOperator) -> Result<Self> {
         let told = process.greeting().await?;
         let keys = told["keys"].as_array().context("no keys")?.iter().map(KeyPair::read).collect::<Result<_>>()?;
@@ -131,23 +117,21 @@ impl Instance {
         Ok(Self { process, operator, url, address, monitor, keys })
     }
 
-    /// Calls a tool with its first key. The inner error is a failure of the tool.
+    /// Returns a failure of the tool as the inner error.
     pub async fn call(&self, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
         mcp::call(self.address, self.keys.first().context("no key")?, tool, arguments).await
     }
 
-    /// Returns the answer of `/readyz` or `/metrics`.
     pub async fn watch(&self, path: &str) -> Result<HttpAnswer> {
         get(&format!("{}{path}", self.monitor.as_deref().context("it has no monitor")?)).await
     }
 
-    /// Returns the value of a metric, or `None` if it has no sample. `name` excludes the program's
-    /// prefix and includes labels.
+    /// Returns `None` if there is no sample. `name` excludes the program's prefix and includes
+    /// labels.
     pub async fn metric(&self, name: &str) -> Result<Option<u64>> {
         Ok(sample(&self.watch("/metrics").await?.body, name))
     }
 
-    /// Returns the log in its home folder so far.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.operator.data.with_file_name("log"))?)
     }

@@ -1,8 +1,7 @@
 //! The rack: adb servers and phones that are real programs of AOSP and Debian. Each phone has
 //! namespaces of its own, with one link to the network of this process. `cargo xtask drill rack`
-//! makes the roots of their programs, and the namespaces in which all of them end.
-//!
-//! A phone's journal has one line for each of its acts. Start at [`Rack`].
+//! makes the roots of their programs, and the namespaces in which all of them end. Start at
+//! [`Rack`].
 
 use crate::process::signal;
 use anyhow::{Context, Result, bail, ensure};
@@ -19,18 +18,15 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The roots of the programs, and a folder for state and logs.
 #[derive(Clone, Debug)]
 pub struct Rack {
     roots: PathBuf,
     folder: PathBuf,
 }
 
-/// An adb server. It connects to its phones again and again, as an operator's script would.
-/// Dropping the value ends it.
+/// Connects to its phones again and again, as an operator's script would. A drop ends it.
 #[derive(Debug)]
 pub struct RackServer {
-    /// The address of the server.
     pub address: SocketAddr,
     command: Vec<String>,
     log: PathBuf,
@@ -38,59 +34,45 @@ pub struct RackServer {
     _connecting: JoinSet<()>,
 }
 
-/// A phone. Dropping the value ends it.
 #[derive(Debug)]
 pub struct RackPhone {
     number: u8,
     folder: PathBuf,
-    /// The shell that starts the phone.
     shell: Child,
 }
 
-/// A fault of a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhoneFault {
-    /// All processes stand still.
     Freeze,
-    /// The link is down.
     Cut,
-    /// The phone is off.
     Kill,
 }
 
-/// An act of a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhoneAct {
-    /// It starts, for whatever reason.
     Start,
-    /// A command lets it restart.
     Restart,
     /// It accepts a command, and does not restart.
     Swallow,
 }
 
-/// A program that forwards requests from an address of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackProxy {
-    /// microsocks, without a login.
     Open,
-    /// microsocks.
     Socks5,
-    /// tinyproxy.
     Http,
 }
 
-/// The user and the password of proxies.
 pub const PROXY_LOGIN: (&str, &str) = ("rack", "hunter2-on-the-rack");
 
 impl Rack {
-    /// Prepares the network of this process, which must not be the machine's.
+    /// Changes the network of this process, which must not be the machine's.
     pub fn new(roots: &Path, folder: &Path) -> Result<Self> {
         run("ip link set lo up")?;
         Ok(Self { roots: roots.to_owned(), folder: folder.to_owned() })
     }
 
-    /// Starts a phone. It has the addresses `10.9.NUMBER.2` and `fd00:9:NUMBER::2`.
+    /// Gives the phone `10.9.NUMBER.2` and `fd00:9:NUMBER::2`.
     pub async fn start_phone(&self, number: u8) -> Result<RackPhone> {
         let folder = self.folder.join(format!("phone-{number}"));
         fs::create_dir_all(&folder)?;
@@ -114,8 +96,7 @@ impl Rack {
         Ok(phone)
     }
 
-    /// Starts the adb server of a release of Debian, and waits until it has connected to these
-    /// phones.
+    /// Starts the server of a release of Debian. Waits until it has connected to these phones.
     pub async fn start_server(&self, release: &str, port: u16, phones: &[&RackPhone]) -> Result<RackServer> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let root = self.roots.join(release).display().to_string();
@@ -141,8 +122,8 @@ impl Rack {
         Ok(server)
     }
 
-    /// Makes programs of the phones' root available under their names, and an empty `/run`, in
-    /// these namespaces alone.
+    /// Puts programs of the phones' root under their names, and an empty `/run`, into these
+    /// namespaces alone.
     pub fn install(&self, programs: &[&str]) -> Result<()> {
         run("mount -t tmpfs tmpfs /usr/local/sbin")?;
         run("mount -t tmpfs tmpfs /run")?;
@@ -159,12 +140,10 @@ impl Rack {
         Ok(())
     }
 
-    /// Adds an address to the network of this process.
     pub fn add_address(&self, address: &str) -> Result<()> {
         run(&format!("ip addr add {address} dev lo"))
     }
 
-    /// Gives an address a name, for phones and for this machine.
     pub fn name_host(&self, address: &str, name: &str) -> Result<()> {
         let hosts = self.folder.join("hosts");
         fs::write(&hosts, format!("127.0.0.1 localhost\n{address} {name}\n"))?;
@@ -174,7 +153,7 @@ impl Rack {
         run(&format!("mount --bind {} /etc/hosts", hosts.display()))
     }
 
-    /// Starts a proxy at `10.9.0.HOST`, and returns its address. It ends with the namespaces.
+    /// Returns the address, `10.9.0.HOST`. The proxy ends with the namespaces.
     pub async fn start_proxy(&self, kind: RackProxy, host: u8) -> Result<SocketAddr> {
         let (ip, (user, password)) = (Ipv4Addr::new(10, 9, 0, host), PROXY_LOGIN);
         self.add_address(&format!("{ip}/32"))?;
@@ -201,7 +180,6 @@ impl Rack {
 }
 
 impl RackServer {
-    /// Starts it again.
     pub async fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new("chroot");
@@ -210,7 +188,6 @@ impl RackServer {
         wait_for_listener(self.address).await
     }
 
-    /// Kills it.
     pub fn kill(&mut self) -> Result<()> {
         let Some(mut process) = self.process.take() else { return Ok(()) };
         process.kill()?;
@@ -218,8 +195,7 @@ impl RackServer {
         Ok(())
     }
 
-    /// Runs a command on a phone as a client does that does not wait for the phone to be ready.
-    /// Returns its output.
+    /// Does not wait for the phone to be ready. Returns the output.
     pub async fn run(&self, phone: &RackPhone, command: &str) -> Result<String> {
         let transport = format!("host:transport:{}", phone.serial());
         ask(self.address, &[&transport, &format!("shell,v2,raw:{command}")]).await
@@ -227,13 +203,11 @@ impl RackServer {
 }
 
 impl RackPhone {
-    /// Returns the serial under which an adb server lists it.
     #[must_use]
     pub fn serial(&self) -> String {
         format!("10.9.{}.2:5555", self.number)
     }
 
-    /// Begins a fault.
     pub fn begin(&self, fault: PhoneFault) -> Result<()> {
         match fault {
             PhoneFault::Freeze => self.signal("STOP"),
@@ -245,7 +219,6 @@ impl RackPhone {
         }
     }
 
-    /// Ends a fault.
     pub fn end(&self, fault: PhoneFault) -> Result<()> {
         match fault {
             PhoneFault::Freeze => self.signal("CONT"),
@@ -254,7 +227,6 @@ impl RackPhone {
         }
     }
 
-    /// Lets it accept restarts and do nothing, or restart as usual again.
     pub fn swallow(&self, swallows: bool) -> Result<()> {
         let switch = self.folder.join("swallow");
         match fs::remove_file(&switch) {
@@ -264,7 +236,7 @@ impl RackPhone {
         }
     }
 
-    /// Returns its journal, with the time in milliseconds since the Unix epoch.
+    /// Returns times in milliseconds since the Unix epoch.
     pub fn journal(&self) -> Result<Vec<(i64, PhoneAct)>> {
         let act = |line: &str| {
             let (at, act) = line.split_once(' ').context("a line of the journal")?;
@@ -278,7 +250,6 @@ impl RackPhone {
         fs::read_to_string(self.folder.join("journal"))?.lines().map(act).collect()
     }
 
-    /// Returns the number of commands that it carried out or swallowed.
     pub fn count_commands(&self) -> Result<usize> {
         Ok(self.journal()?.iter().filter(|(_, act)| *act != PhoneAct::Start).count())
     }
@@ -287,7 +258,7 @@ impl RackPhone {
         run(&format!("ip link set phone{} {state}", self.number))
     }
 
-    /// Sends a signal to all its processes, until it has no others. Only its shell is not killed.
+    /// Sends it until the phone has no other processes. Only its shell is not killed.
     fn signal(&self, name: &str) -> Result<()> {
         let mut known = Vec::new();
         loop {
@@ -303,7 +274,6 @@ impl RackPhone {
         }
     }
 
-    /// Returns all processes in its network.
     fn processes(&self) -> Result<Vec<String>> {
         let own = network(self.shell.id())?;
         let ids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -324,8 +294,7 @@ impl Drop for RackServer {
     }
 }
 
-/// Asks an adb server for services on one connection, each after the last was accepted. Returns all
-/// that comes after that.
+/// Returns all that comes after the last service was accepted.
 async fn ask(server: SocketAddr, services: &[&str]) -> Result<String> {
     let mut stream = TcpStream::connect(server).await?;
     for service in services {
@@ -339,7 +308,6 @@ async fn ask(server: SocketAddr, services: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// Writes a program.
 pub fn write_program(path: &Path, script: &str) -> Result<()> {
     fs::write(path, script)?;
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
@@ -355,7 +323,6 @@ async fn wait_for_listener(address: SocketAddr) -> Result<()> {
     bail!("nothing listens at {address}")
 }
 
-/// Returns the network of a process.
 fn network(process: u32) -> Result<PathBuf> {
     Ok(fs::read_link(format!("/proc/{process}/ns/net"))?)
 }

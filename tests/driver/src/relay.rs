@@ -1,5 +1,5 @@
-//! A relay on the link between a program and a server that listens on a socket. It can cut the
-//! link, and hold everything back that is on its way.
+//! A relay on the link between a program and a server on a socket. It can cut the link, and hold
+//! everything back that is on its way.
 
 use anyhow::Result;
 use std::path::PathBuf;
@@ -8,28 +8,23 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// Everything passes.
     Open,
-    /// Nothing passes, and no connection ends.
     Stalled,
     /// Connections end, and new ones are refused.
     Cut,
 }
 
-/// A relay on a loopback port of its own. Dropping it ends its connections.
 #[derive(Debug)]
 pub struct LinkRelay {
-    /// The port.
     pub port: u16,
     state: watch::Sender<LinkState>,
     _accepting: JoinSet<()>,
 }
 
 impl LinkRelay {
-    /// Starts a relay to this socket. The server may be absent.
+    /// Allows that the server at the socket is absent.
     pub async fn start(socket: PathBuf) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
@@ -45,13 +40,12 @@ impl LinkRelay {
         Ok(Self { port, state, _accepting: accepting })
     }
 
-    /// Changes the state of the link, also for connections that exist.
     pub fn set(&self, state: LinkState) {
         self.state.send_replace(state);
     }
 }
 
-/// Passes octets on in both directions until either end closes, or the link is cut.
+/// Ends when either end closes, or the link is cut.
 async fn pass_both(client: TcpStream, socket: PathBuf, link: watch::Receiver<LinkState>) {
     let mut cut = link.clone();
     let passing = async {

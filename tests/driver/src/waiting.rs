@@ -4,14 +4,11 @@ use anyhow::{Result, bail};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Time after which something counts as missing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Looks until there is a value, and returns it. Otherwise each look returns what it has seen
-/// instead, which is the error if there is no value in two minutes.
+/// Returns the error of the last look if there is no value in two minutes.
 pub async fn wait_for<T>(mut look: impl AsyncFnMut() -> Result<T, String>) -> Result<T> {
     let begun = Instant::now();
     loop {

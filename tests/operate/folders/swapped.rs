@@ -1,5 +1,5 @@
-//! Files that are removed or replaced under a running server: the view of a client, the operator
-//! and a monitor. A write that would be gone after a restart is never acknowledged.
+//! Files that are removed or replaced under a running server. A write that would be gone after a
+//! restart is never acknowledged.
 
 use crate::harness::program::{Program, WATCHED, binary, get, operate, start, until};
 use crate::harness::writes::{restart, wait_for_phases};
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Sends a write. Returns the status of its task, or the code and retryability of its refusal.
 async fn write(program: &Program, phone: u32) -> Value {
     let (tool, arguments) = restart(phone);
     match program.call(tool, arguments).await {
@@ -21,7 +20,6 @@ async fn write(program: &Program, phone: u32) -> Value {
     }
 }
 
-/// Returns all views of the program: client, operator and monitor.
 async fn observe(program: &Program, phone: u32, task: &Value) -> String {
     let mut out = String::new();
     writeln!(out, "write: {}", write(program, phone).await).expect("text");
@@ -40,7 +38,6 @@ async fn observe(program: &Program, phone: u32, task: &Value) -> String {
     out
 }
 
-/// A change of the folder, and the way back.
 type SwapFault = (&'static str, fn(&Path), fn(&Path));
 
 const FAULTS: [SwapFault; 5] = [
@@ -75,8 +72,6 @@ const FAULTS: [SwapFault; 5] = [
     ),
 ];
 
-/// Makes a fault under a running program while a write is in flight, and undoes it. Returns what
-/// was seen meanwhile.
 async fn swap((name, fault, undo): SwapFault) -> String {
     let mut program = Program::start(WATCHED).await;
     let (tool, arguments) = restart(18);

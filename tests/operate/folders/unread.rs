@@ -1,5 +1,4 @@
-//! Tasks in flight whose command the contract cannot read: the operator's view of them, and their
-//! ends.
+//! Tasks in flight whose command the contract cannot read.
 
 use crate::harness::program::{Program, WATCHED, get, json_of, operate};
 use crate::harness::writes::{power, proxy, reach_phases, restart};
@@ -12,11 +11,9 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_tasks::task::TaskId;
 
-/// The reason that timelines and evidence give.
 const UNREAD: &str = "the command of this task cannot be read by this contract";
 
-/// Renames the argument `device_id` in each stored command, as if the tasks came from a contract
-/// with another name for it.
+/// Renames `device_id`, as if the tasks came from a contract with another name for it.
 fn rename_argument(data: &Path) {
     let master = fs::read_to_string(data.join("master.key")).expect("a key");
     let master = hex::decode(master.trim_end()).and_then(|key| key.try_into().ok()).expect("32 bytes");
@@ -34,15 +31,12 @@ fn rename_argument(data: &Path) {
     }
 }
 
-/// Returns what is said at each event of a task.
 async fn timeline(data: &Path, task: &str) -> Vec<String> {
     let shown = json_of(data, &format!("task show {task}")).await;
     let events = shown["timeline"].as_array().expect("a timeline");
     events.iter().map(|event| event["what"].as_str().expect("text").to_owned()).collect()
 }
 
-/// Starts a program with a write in each phase. Returns it with the ids of the tasks and their
-/// ends.
 async fn start_with_writes() -> (Program, Vec<(String, &'static str)>) {
     let program = Program::start(WATCHED).await;
     let mut tasks = Vec::new();
@@ -54,7 +48,7 @@ async fn start_with_writes() -> (Program, Vec<(String, &'static str)>) {
     begin(&program, restart(13), "failed_silent").await;
     begin(&program, restart(22), "success").await;
     begin(&program, restart(1), "success").await;
-    // Which state a shutdown leads to stands in its arguments alone.
+    // Only the arguments say which state a shutdown leads to.
     begin(&program, ("set_power", power(7, "shutdown")), "success_unverified").await;
     begin(&program, ("set_proxy", proxy(9, "k")), "success_unverified").await;
     // No request has reached this phone, and none will.

@@ -23,25 +23,23 @@ use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use toolwarrant_memory::Memory;
 
-/// The number of phones, which exceeds the number of cases.
+/// More than the cases.
 const PHONES: u32 = 128;
 
 /// The ratio of the service's time to the double's.
 const FASTER: u32 = 5;
 
-/// The durations of the double's tasks.
 const TIMES: [&str; 8] =
     ["--set", "restart_ms=500", "--set", "online_ms=200", "--set", "power_ms=200", "--set", "task_ms=100"];
 
 struct Rack {
     platform: double::Double,
     codes: Vec<String>,
-    /// True if the readings of each phone were proven to follow the truth.
+    /// The readings of each phone were proven to follow the truth.
     shown: bool,
     adapter: OnceLock<Arc<Adb>>,
     echo: (CallbackPaths, String),
     taken: AtomicUsize,
-    /// Set once the own addresses of all phones were read.
     addresses: OnceCell<()>,
     background: Mutex<JoinSet<()>>,
     folder: TempDir,
@@ -72,7 +70,6 @@ impl Rack {
         self.adapter.get().expect("the adapter is made first")
     }
 
-    /// Returns the double's program for an action.
     fn program(&self, action: &str) -> HostProgram {
         let path = binary().with_file_name("armcloud-double");
         let (path, control) = (path.to_str().expect("a text"), self.platform.greeting["control"].as_str());
@@ -80,7 +77,7 @@ impl Rack {
         HostProgram::parse(&words.map(str::to_owned)).expect("a program")
     }
 
-    /// Reads the own address of each phone. Until then, an address may be that of any phone.
+    /// Reads the own addresses: until then, an address may be that of any phone.
     async fn read_addresses(&self) {
         for code in &self.codes {
             self.adapter().renew_address(&id(code)).await.expect("an address");
@@ -94,12 +91,11 @@ impl Rack {
     }
 }
 
-/// Returns the id of a phone.
 fn id(code: &str) -> DeviceId {
     DeviceId::new(&format!("rack-{}", code.to_lowercase())).expect("an id")
 }
 
-/// Returns the switches that give a phone this fault, or `None` if phones cannot have it.
+/// Returns `None` if phones cannot have this fault.
 fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     let action = match operation {
         Operation::SetProxy | Operation::SetSecretProxy => "set-proxy",

@@ -22,24 +22,21 @@ use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random};
 use toolwarrant_memory::Memory;
 
-/// The number of pads in the double, which exceeds the number of cases.
+/// More than the cases.
 const PADS: u32 = 1_024;
 
-/// The ratio of the service's time to the double's. It makes the cases end sooner, and leaves a
-/// reading some seconds.
+/// Makes the cases end sooner, and leaves a reading some seconds.
 const FASTER: u32 = 5;
 
-/// Maximum number of calls about a pad in a case, beside the looks at the platform's tasks. A
-/// command that is lost is sent up to three times.
+/// Beside the looks at the platform's tasks. A command that is lost is sent up to three times.
 const CALLS_MAX: usize = 24;
 
-/// The durations of the double's tasks.
 const TIMES: [&str; 6] = ["--set", "task_ms=200", "--set", "restart_ms=1000", "--set", "command_ms=50"];
 
 struct Account {
     platform: double::Double,
     codes: Vec<String>,
-    /// True if the readings of this account were proven to follow the truth.
+    /// The readings of this account were proven to follow the truth.
     shown: bool,
     adapter: OnceLock<Arc<Armcloud>>,
     echo: (CallbackPaths, String),
@@ -47,7 +44,6 @@ struct Account {
     timing: AtomicUsize,
     background: Mutex<JoinSet<()>>,
     clock: OnceLock<Clock>,
-    /// The pad of each case.
     staged: Mutex<Vec<(Operation, Mishap, String)>>,
     folder: TempDir,
 }
@@ -79,12 +75,10 @@ impl Account {
         self.adapter.get().expect("the adapter is made first")
     }
 
-    /// Returns the pads that can be switched on and off.
     fn timing(&self) -> impl Iterator<Item = &String> {
         self.codes.iter().skip(6).step_by(8)
     }
 
-    /// Shuts a pad down.
     async fn shut_down(&self, id: &DeviceId) {
         let (device_id, clock) = (id.clone(), self.clock.get().expect("the adapter is made first"));
         let now = clock.now();
@@ -94,7 +88,6 @@ impl Account {
         let leave = Leave::until(now.plus(Duration::from_mins(10)), clock);
         let sent = self.adapter().send(request, &command, leave).await;
         assert_eq!(sent, Sent::Ok);
-        // The platform shows for a while that the pad is stopping.
         let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.state() == DeviceState::Stopped);
         while self.platform.journal("did", &self.code(id)).await.is_empty()
             || !is_down(self.adapter().read_anew(id).await)
@@ -108,7 +101,6 @@ impl Account {
     }
 }
 
-/// Returns the endpoint of an operation.
 fn endpoint(operation: Operation) -> &'static str {
     match operation {
         Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy => "setProxy",
@@ -119,7 +111,7 @@ fn endpoint(operation: Operation) -> &'static str {
     }
 }
 
-/// Returns the switches that give a pad this fault, or `None` if the platform does not have it.
+/// Returns `None` if the platform does not have this fault.
 fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     let has_task = !matches!(operation, Operation::Shutdown | Operation::Boot | Operation::Session);
     let is_of_task = matches!(
@@ -137,7 +129,7 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     (!lacks).then(|| super::switches(endpoint(operation), operation, fault)).flatten()
 }
 
-/// The double compares signatures with the machine's clock.
+/// Sets the clock to the machine's, with which the double compares signatures.
 fn keep_wall(clock: &Clock) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
     clock.shift_wall(now.as_millis() as i64 - clock.wall().0 as i64);

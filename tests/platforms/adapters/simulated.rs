@@ -11,7 +11,6 @@ use toolwarrant::{BoxFuture, Clock};
 #[derive(Default)]
 struct Simulated {
     sim: OnceLock<Arc<Sim>>,
-    /// The number of phones taken so far, by part.
     taken: Mutex<HashMap<String, usize>>,
 }
 
@@ -21,7 +20,6 @@ impl Simulated {
     }
 }
 
-/// Returns the part with this fault.
 fn part(fault: Mishap) -> Option<Part> {
     Some(match fault {
         Mishap::None => Part::Plain,

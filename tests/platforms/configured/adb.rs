@@ -9,12 +9,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The number of phones in the lists: one of the double's phones is not served, and one that is
-/// served is missing.
+/// One of the double's phones is not served, and one that is served is missing.
 const PHONES: usize = 5;
 
-/// Starts a double, and returns it with its phones and with the configuration of a site. The second
-/// phone is on the network, the third is too old, and the fourth does not allow adb.
+/// Puts the second phone on the network. The third is too old, and the fourth does not allow adb.
 async fn rack() -> (Double, Vec<String>, String) {
     let double = Double::start(5, FAST).await;
     let codes = double.codes().await;
@@ -54,7 +52,6 @@ async fn a_proxy_and_a_shutdown_go_through_the_programs_of_the_operator() {
     let mut program = site.start(PHONES, &[]).await;
     let device_id = id("rack", &codes[0]);
     double.switch(Some(&codes[0]), &json!({"proxy_login": "user:open-sesame", "power_ms": 100})).await;
-    // Before any proxy is asked for.
     until(async || site.read_knowledge(&device_id)["own_address"].is_object()).await;
     let proxy = json!({
         "device_id": device_id, "scheme": "socks5", "host": "203.0.113.7", "port": 1080, "username": "user",
@@ -136,7 +133,6 @@ async fn a_phone_that_is_connected_beside_a_pattern_has_one_id_and_keeps_it_when
     let phone = id("rack", &codes[0]);
     until(async || site.operate("platform check rack").await.1.contains("is a second connection of a phone")).await;
     double.switch(Some(&codes[0]), &json!({"adb_state": "absent"})).await;
-    // Seldom enough for the budget of the application.
     let state = async || {
         sleep(Duration::from_millis(500)).await;
         program.call("get_device", json!({"device_id": phone})).await.expect("its id stays")["state"].clone()

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Reads phones until enough calls have failed that the server pauses its calls to the platform.
 async fn wait_for_breaker(program: &Program, platform: &str) {
     until(async || {
         let of_it =
@@ -24,13 +23,11 @@ async fn wait_for_breaker(program: &Program, platform: &str) {
     .await;
 }
 
-/// Returns the states of the phones, with their ids.
 async fn states(program: &Program) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     list_all(program).await.iter().map(|phone| (text(&phone["device_id"]), text(&phone["state"]))).collect()
 }
 
-/// Creates a key of an application that sees one phone.
 async fn key_seeing(site: &Site, name: &str, phone: &str) -> Key {
     let (code, said) = site.operate(&format!("app create {name} --permission device_read")).await;
     assert_eq!(code, 0, "{said}");
@@ -95,7 +92,6 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     assert_eq!(unread["code"], "upstream_unavailable", "{unread}");
 }
 
-/// Asks for sessions until the refusal of the credentials is confirmed.
 async fn wait_for_denial(program: &Program, phone: &str) {
     until(async || {
         sleep(Duration::from_millis(400)).await;

@@ -10,10 +10,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// The bytes of the answer.
 const LENGTH: u64 = 4 << 20;
 
-/// Returns the bytes that a process holds now, and the most that it has held since the last call.
+/// Returns the bytes now, and the most since the last call.
 fn memory(program: &Program) -> (u64, u64) {
     let file = |name: &str| format!("/proc/{}/{name}", program.id());
     let status = fs::read_to_string(file("status")).expect("it runs");
@@ -44,7 +43,7 @@ async fn a_list_of_zeros_takes_at_most_eight_times_its_length_and_all_is_given_b
     assert!(after.saturating_sub(before) < LENGTH, "{before} {after}");
 }
 
-/// The chunks of an answer, which are more than buffers on the way can take.
+/// More than buffers on the way can take.
 const CHUNKS: usize = 10 << 20;
 
 #[tokio::test]

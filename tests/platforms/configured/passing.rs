@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Reads a phone, seldom enough for the budget of its application.
+/// Reads seldom enough for the budget of the application.
 async fn read(program: &Program, phone: &Value) -> Result<Value, Value> {
     sleep(Duration::from_millis(400)).await;
     program.call("get_device", phone.clone()).await
 }
 
-/// Reads a phone until it is in this state. It must exist in each answer.
 async fn wait_for_state(program: &Program, phone: &Value, state: &str) {
     until(async || read(program, phone).await.expect("it is in the list")["state"] == state).await;
 }

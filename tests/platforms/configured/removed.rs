@@ -6,7 +6,6 @@ use crate::harness::double::Double;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// Returns the number of restarts of a pad.
 async fn restarts(double: &Double, code: &str) -> usize {
     double.journal("did", code).await.iter().filter(|line| line["operation"] == "restart").count()
 }
@@ -18,8 +17,8 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
     site.configure(&site.table("lab", &double));
     let mut program = site.start(3, &[]).await;
     let codes = double.codes().await;
-    // The first pad never answers the reading before a restart, so the restart is not sent. The
-    // second never reports the end of its restart. The third does not even acknowledge its restart.
+    // The first pad never answers the reading before a restart. The second never reports the end of
+    // its restart. The third does not even acknowledge its restart.
     double.switch(Some(&codes[0]), &json!({"shell": "hangs"})).await;
     double.switch(Some(&codes[1]), &json!({"task_never_ends": {"value": true, "endpoint": "restart"}})).await;
     double.switch(Some(&codes[2]), &json!({"stall_answer_ms": {"value": 600_000, "endpoint": "restart"}})).await;
@@ -32,7 +31,6 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
     program.kill().await;
 
     site.configure("[platform.phone]\nkind = \"simulator\"\n");
-    // Moves the deadline, so that the test does not have to wait for it.
     let database = Connection::open(site.path("data/cloudphone.db")).expect("a database");
     let earlier = "UPDATE task SET state = json_set(state, '$.deadline_at', \
                    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) \

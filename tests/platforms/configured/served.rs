@@ -6,14 +6,11 @@ use crate::harness::program::{start, steady};
 use driver::Process;
 use serde_json::{Value, json};
 
-/// Returns the output of a command without the parts that differ from run to run: start markers of
-/// phones, ages, and log lines.
 fn normalize(text: &str, site: &Site) -> String {
     let is_start = |word: &str| {
         let start = word.trim_end_matches(';').split_once('@').and_then(|(start, _)| start.split_once(':'));
         start.is_some_and(|(boot, ticks)| boot.len() == 8 && !ticks.is_empty() && ticks.parse::<u64>().is_ok())
     };
-    // Rounds the offset of a clock to whole minutes.
     let minutes = |line: &str| {
         let (before, after) = line.split_once("clock is ")?;
         let (seconds, after) = after.split_once(' ')?;
@@ -30,7 +27,6 @@ fn normalize(text: &str, site: &Site) -> String {
     told.map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a task without the parts that differ from run to run.
 fn normalize_task(mut task: Value) -> String {
     for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
         task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);

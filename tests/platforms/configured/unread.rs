@@ -13,7 +13,6 @@ fn proxy(code: &str, port: u16) -> Value {
     json!({"device_id": id("lab", code), "scheme": "socks5", "host": "proxy.example.com", "port": port})
 }
 
-/// Asserts that a write ends so, with this in its evidence.
 async fn assert_end(program: &Program, tool: &str, arguments: Value, status: &str, observed: &str) {
     let task = end(program, tool, arguments).await;
     let seen = task["evidence"]["observed"].as_str().expect("a text");

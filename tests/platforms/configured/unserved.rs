@@ -66,7 +66,6 @@ async fn a_404_to_a_call_that_has_worked_or_to_the_list_takes_nothing_away_and_i
     assert_eq!(cleared["status"], "success_unverified", "{cleared}");
     assert!(!ready().await.contains("does not serve"), "{}", ready().await);
 
-    // The list is asked again and again.
     double.switch(None, &json!({"http_status": {"value": 404, "endpoint": "infos", "calls": 4}})).await;
     until(async || ready().await.contains("does not serve infos")).await;
     until(async || !ready().await.contains("does not serve")).await;

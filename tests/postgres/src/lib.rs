@@ -14,34 +14,26 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, Error, NoTls};
 use toolwarrant_postgres::Address;
 
-/// A running server.
 #[derive(Debug)]
 pub struct TestPostgres {
     folder: TempDir,
-    /// A shell that stops the server when its standard input ends, as it does with this process.
+    /// Stops the server when its standard input ends, as it does with this process.
     _child: Child,
 }
 
-/// The number of the user that runs the server if this process is root's: `nobody`.
+/// `nobody`, if this process is root's.
 const NOBODY: u32 = 65_534;
 
-/// Time in which the server must answer.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
 impl TestPostgres {
-    /// Starts a server that loses data if the machine stops; `None` if PostgreSQL is not installed.
-    ///
-    /// # Panics
-    /// It is installed and does not start.
+    /// Starts a server that loses data if the machine stops. Returns `None` if PostgreSQL is not
+    /// installed.
     #[must_use]
     pub fn start() -> Option<Self> {
         Self::start_with(&["fsync=off"])
     }
 
-    /// Starts a server with these settings; `None` if PostgreSQL is not installed.
-    ///
-    /// # Panics
-    /// It is installed and does not start.
     #[must_use]
     pub fn start_with(settings: &[&str]) -> Option<Self> {
         let started = Self::launch(settings);
@@ -51,10 +43,6 @@ impl TestPostgres {
         started
     }
 
-    /// Returns the server that several tests share; `None` if PostgreSQL is not installed.
-    ///
-    /// # Panics
-    /// It is installed and does not start.
     pub fn share(server: &'static OnceLock<Option<Self>>) -> Option<&'static Self> {
         let server = server.get_or_init(|| Self::launch(&["fsync=off"])).as_ref();
         if server.is_none() {
@@ -110,10 +98,7 @@ impl TestPostgres {
         Some(Self { folder, _child: child })
     }
 
-    /// Makes a schema, and returns the address under which it comes first.
-    ///
-    /// # Errors
-    /// The server does not answer.
+    /// Returns the address under which the schema comes first.
     pub async fn schema(&self) -> Result<Address, Error> {
         // Tests know a store by this name, whichever server it is on.
         static SCHEMAS: AtomicU32 = AtomicU32::new(0);
@@ -129,26 +114,18 @@ impl TestPostgres {
         Ok(self.address(format!("{}&options=-csearch_path%3D{name}", self.url())))
     }
 
-    /// Returns the path of the socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join(".s.PGSQL.5432")
     }
 
-    /// Begins a transaction that stays open until the result is dropped.
-    ///
-    /// # Panics
-    /// The server does not answer.
+    /// Keeps the transaction open until the result is dropped.
     pub async fn begin(&self) -> impl Sized + use<> {
         let client = connect(&self.url()).await.expect("the server runs");
         client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.expect("the server runs");
         client
     }
 
-    /// Runs a statement at an address. Returns the number in its only row; 0 if it has none.
-    ///
-    /// # Panics
-    /// The server does not answer, or refuses the statement.
     pub async fn count(&self, address: &Address, sql: &str) -> i64 {
         let client = connect(&address.url).await.expect("the server runs");
         client.query_opt(sql, &[]).await.expect("a statement").map_or(0, |row| row.get(0))
@@ -158,7 +135,6 @@ impl TestPostgres {
         Address { url, password: None }
     }
 
-    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         let folder = self.folder.path().to_string_lossy().replace('/', "%2F");
@@ -166,19 +142,17 @@ impl TestPostgres {
     }
 }
 
-/// Opens a session, which ends when the client is dropped.
 async fn connect(url: &str) -> Result<Client, Error> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)
 }
 
-/// Prints for `cargo xtask test` that a test does nothing.
+/// Prints a line that `cargo xtask test` reads.
 fn leave_out() {
     println!("left out: PostgreSQL is not installed (package postgresql)");
 }
 
-/// Returns the folder of the newest installed server.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));

@@ -13,7 +13,6 @@ use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolv
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::BoxFuture;
 
-/// The folder of the lamps.
 pub struct LampFolder(pub PathBuf);
 
 impl LampFolder {
@@ -26,7 +25,6 @@ impl LampFolder {
     }
 }
 
-/// Returns the lamp of a write, and its light.
 fn order(write: &Write) -> Option<(String, i64)> {
     let Command::DimLamp(args) = Command::read(&write.tool, write.arguments.expose())?;
     Some((args.lamp_id.as_str().to_owned(), args.light.get()))

@@ -4,7 +4,6 @@ use super::*;
 use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Claims, Operator, Role, StoredAct};
 use toolwarrant_core::store::Labels;
 
-/// An act at the n-th millisecond.
 fn act(n: u64, operator: &str, command: &str, object: Option<&str>) -> Act {
     let claims = Claims { reason: Some(format!("reason {n}")), ..Claims::default() };
     let operator = Operator { role: Role::Owner, name: operator.to_owned(), uid: 7, channel: Channel::Offline, claims };

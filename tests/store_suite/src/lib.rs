@@ -1,4 +1,4 @@
-//! The requirements on every store, as cases that [`store_suite`](crate::store_suite) turns into
+//! The requirements on every store, as cases that [`store_suite`] turns into
 //! tests. [`model`] compares a store with the store in memory, operation by operation.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
@@ -33,9 +33,8 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Readings, Task, TaskId, TaskPolicy, TaskStatus, UpstreamAnswer};
 
-/// Makes a test of each case, for a store that `open` opens. `open` is the path of an async
-/// function that returns the store, and a value that keeps it open; or `None` if the machine lacks
-/// what the store needs.
+/// Makes a test of each case. `open` is the path of an async function that returns the store, and a
+/// value that keeps it open; or `None` if the machine lacks what the store needs.
 #[macro_export]
 macro_rules! store_suite {
     ($open:path) => {
@@ -93,7 +92,7 @@ macro_rules! store_suite {
     };
 }
 
-/// The same for the cases of a store that deletes old tasks one by one.
+/// For a store that deletes old tasks one by one.
 #[macro_export]
 macro_rules! store_row_suite {
     ($open:path) => {
@@ -106,7 +105,6 @@ macro_rules! store_row_suite {
     };
 }
 
-/// Makes a test of each of these cases.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! store_cases {
@@ -126,7 +124,7 @@ pub async fn a_repeated_call_finds_the_task_in_flight_and_its_fingerprint(store:
     let found = answer_repeat(id(1), "print".to_owned(), "t".to_owned(), false);
     assert_eq!(repeat(&store, "app", "k").await, Some(found.clone()));
     assert_eq!(repeat(&store, "app", "K").await, None);
-    // The same holds for another target, which is free; the attempt leaves nothing behind.
+    // Another target is free; the attempt leaves nothing behind.
     for target in ["t", "u"] {
         assert_eq!(store.accept(new(2, "k", target), vec![]).await.unwrap(), Acceptance::Hit(found.clone()));
     }
@@ -393,18 +391,15 @@ pub fn new(number: u128, key: &str, target: &str) -> Record {
     Record::new(id(number), ("print", identity), Task::new(policy(), AT), sealed, call)
 }
 
-/// Returns that task as called at another time.
 pub fn at_time(new: Record, at: Timestamp) -> Record {
     Record { created_at: at, task: Task::new(new.task.policy, at), ..new }
 }
 
-/// Returns that task with another identity.
 pub fn alike(mut new: Record, change: impl FnOnce(&mut Identity)) -> Record {
     change(&mut new.identity);
     new
 }
 
-/// Looks up the duplicate of a call of that application with that key.
 pub async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<WriteAnswer> {
     let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
     store.repeat(call.identity).await.unwrap()
@@ -429,7 +424,6 @@ pub async fn accept(store: &Arc<dyn Store>, new: Record) {
     assert!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
 }
 
-/// Writes the next version of a task, in that phase.
 pub async fn advance(
     store: &Arc<dyn Store>,
     number: u128,
@@ -443,7 +437,7 @@ pub async fn advance(
     Ok(())
 }
 
-/// Ends a task. Its target is free from `free` on.
+/// Frees the target from `free` on.
 pub async fn end(store: &Arc<dyn Store>, number: u128, status: TaskStatus, free: Timestamp) {
     end_at(store, number, status, free, AT).await;
 }

@@ -260,8 +260,8 @@ pub async fn the_recorded_anchor_of_the_audit_is_read_unchanged(store: Arc<dyn S
     }
 }
 
-/// Returns the ledger once it has this number of rows. A store may show a row only when older
-/// transactions of other tests have ended.
+/// Waits for the rows: a store may show a row only when older transactions of other tests have
+/// ended.
 pub async fn ledger(store: &Arc<dyn Store>, rows: usize) -> Vec<LedgerRow> {
     let begun = Instant::now();
     loop {

@@ -6,8 +6,8 @@ use proptest::test_runner::TestRunner;
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::store::LedgerRow;
 
-/// An operation on both stores. Numbers select among a few names, so that operations meet. `Reopen`
-/// ends the process, in order or with `kill -9`, and opens the files that it left.
+/// Numbers select among a few names, so that operations meet. `Reopen` ends the process, in order
+/// or with `kill -9`, and opens the files that it left.
 #[derive(Clone, Debug)]
 enum Operation {
     Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8, marks: Vec<u8> },
@@ -26,8 +26,7 @@ enum Operation {
     Reopen { killed: bool },
 }
 
-/// Returns an operation, and the number of milliseconds by which the clock moves before it. The
-/// clock may go back.
+/// Returns also the milliseconds by which the clock moves before it. The clock may go back.
 fn operation() -> impl Strategy<Value = (i64, Operation)> {
     use Operation::{Accept, Advance, Directory, Ledger, ListOpen, Purge, PutApplication, PutKey, Reopen, Repeat};
     use proptest::option::of;
@@ -72,26 +71,21 @@ const STEPS: [(Phase, &[Entry]); 8] = [
     (Phase::Done(TaskStatus::Timeout), &[Entry::Charge]),
 ];
 
-/// A store that the model opens and reopens.
 pub trait Reopened: Sized {
-    /// True if the store deletes old tasks one by one.
+    /// The store deletes old tasks one by one.
     const DELETES_ROWS: bool;
 
-    /// True if the store has a clock of its own, which limits no wait when that of the caller goes
-    /// back.
+    /// The store has a clock of its own, which limits no wait when that of the caller goes back.
     const HAS_CLOCK: bool;
 
-    /// Opens a new store.
     fn open() -> impl Future<Output = Self>;
 
-    /// Returns the store.
     fn store(&self) -> &dyn Store;
 
     /// Ends the process, in order or killed, and opens the store for the next one.
     fn reopen(self, killed: bool) -> impl Future<Output = Self>;
 }
 
-/// Compares a store with the store in memory, in that many cases.
 pub fn compare<R: Reopened>(cases: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut runner = TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..Default::default() });
@@ -130,7 +124,7 @@ fn mark(key: u8, until: Timestamp) -> DeduplicationKey {
     DeduplicationKey { space: "nonce", key: [key].into(), until }
 }
 
-/// Returns grants for everything, or for all or some targets of two resources.
+/// Grants everything, or all or some targets of two resources.
 fn grants_of(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     let Some(grants) = grants else { return Grants::everything() };
     grants.into_iter().fold(Grants::nothing(), |grants, (resource, target)| {
@@ -147,7 +141,7 @@ fn grants_of(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     })
 }
 
-/// Returns the answer as text; for an error only the fact that it is one.
+/// Returns text; for an error only the fact that it is one.
 async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation) -> String {
     let number = |task: u8| id(task.into());
     match operation.clone() {
@@ -227,12 +221,10 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
     }
 }
 
-/// Returns entries of the ledger without their numbers.
 fn without_numbers(rows: Vec<LedgerRow>) -> Vec<LedgerRow> {
     rows.into_iter().map(|row| LedgerRow { number: 0, ..row }).collect()
 }
 
-/// Returns all data that can be read, as text.
 pub async fn everything(store: &dyn Store) -> String {
     let ledger = store.ledger(0, 999).await.map(without_numbers);
     let mut all = vec![format!("{:?}", (ledger, store.in_flight(None, 999).await))];

@@ -113,7 +113,7 @@ pub async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: Arc<dyn
     assert_eq!(store.in_flight(None, 99).await.unwrap().len(), 1);
 }
 
-/// Returns the tasks that were accepted, and the answers to the other calls.
+/// Returns the accepted tasks, and the answers to the other calls.
 async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = Record>) -> (Vec<TaskId>, Vec<Acceptance>) {
     let calls = calls.map(|new| {
         let store = Arc::clone(store);

@@ -20,13 +20,13 @@ const ALL: [IntegrityRule; 8] = [
     IntegrityRule::Records,
 ];
 
-/// Number of attempts to send, and whether anything may have left.
+/// Number of attempts to send, and true if anything may have left.
 type Sends = (u8, bool);
 const NEVER: Sends = (0, false);
 const UNSENT: Sends = (3, false);
 const SENT: Sends = (1, true);
 
-/// Accepts a task on its own target, and ends it with these entries.
+/// Accepts the task on a target of its own.
 async fn end_task(store: &Arc<dyn Store>, number: u128, sends: Sends, status: TaskStatus, entries: Vec<Entry>) {
     accept(store, new(number, &format!("k{number}"), &format!("t{number}"))).await;
     step(store, number, sends, Phase::Done(status), entries).await;

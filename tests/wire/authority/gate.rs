@@ -14,9 +14,8 @@ use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
 pub(crate) struct Gate {
     pub(crate) sim: Arc<Sim>,
-    /// A permit for each reading that has arrived.
     pub(crate) arrived: Semaphore,
-    /// A permit for each reading that may continue.
+    /// Each permit lets a reading continue.
     pub(crate) open: Semaphore,
 }
 

@@ -6,7 +6,6 @@ use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The fake server's answer to a request.
 enum Says {
     Json(u16, Value),
     Raw(String),
@@ -75,7 +74,6 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
             writeln!(out, "  ! {line}").expect("text");
         }
     }
-    // The bridge works as before.
     bridge.send(request(1, "ping", json!({}))).await;
     fake.next().await.answer(200, empty_result(&json!(1))).await;
     assert_eq!(bridge.next().await, empty_result(&json!(1)));
@@ -113,7 +111,6 @@ async fn a_read_is_repeated_once_where_its_connection_ends_and_a_write_never() {
             (&json!("no_answer"), &json!(times == 2)),
             "{line}"
         );
-        // The second attempt succeeds.
         if times == 2 {
             bridge.send(&line).await;
             drop(fake.next().await);

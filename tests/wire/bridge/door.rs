@@ -5,24 +5,21 @@ use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A loopback address of its own, so that no other program takes the port while the door is closed.
+/// With this address, no other program takes the port while the door is closed.
 const HOST: &str = "127.8.8.8";
 
-/// A fixed address that forwards to a server.
 pub(super) struct Door {
     pub(super) address: SocketAddr,
     task: Option<JoinHandle<()>>,
 }
 
 impl Door {
-    /// Opens a door to a server on this machine.
     pub(super) async fn to(server: SocketAddr) -> Self {
         let mut door = Self { address: format!("{HOST}:0").parse().expect("an address"), task: None };
         door.open(server).await;
         door
     }
 
-    /// Opens it again, possibly to a different server.
     pub(super) async fn open(&mut self, server: SocketAddr) {
         self.close().await;
         // A process that begins meanwhile may still have the former listener.
@@ -42,7 +39,6 @@ impl Door {
         self.task = Some(tokio::spawn(serve));
     }
 
-    /// Closes it: open connections end, and new ones are refused.
     pub(super) async fn close(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

@@ -12,9 +12,8 @@ pub(super) struct Fake {
     task: JoinHandle<()>,
 }
 
-/// A request that waits for its answer. Dropping it closes the connection without an answer.
+/// A drop closes the connection without an answer.
 pub(super) struct Request {
-    /// The lines before the body.
     pub(super) head: String,
     pub(super) body: Value,
     stream: TcpStream,
@@ -39,13 +38,11 @@ impl Fake {
         Self { url, requests, task: tokio::spawn(serve) }
     }
 
-    /// Waits for the next request.
     pub(super) async fn next(&mut self) -> Request {
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.requests.recv());
         next.await.expect("a request").expect("it listens")
     }
 
-    /// Returns the number of requests that arrived and were not taken yet.
     pub(super) fn waiting_count(&self) -> usize {
         self.requests.len()
     }
@@ -78,14 +75,12 @@ impl Request {
         header(&self.head, name)
     }
 
-    /// Sends these bytes as the answer, and closes the connection.
     pub(super) async fn answer_raw(mut self, bytes: &[u8]) {
         // The client may have closed the connection.
         let _ = self.stream.write_all(bytes).await;
         let _ = self.stream.shutdown().await;
     }
 
-    /// Answers with this status and JSON.
     pub(super) async fn answer(self, status: u16, body: Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let head =
@@ -93,7 +88,6 @@ impl Request {
         self.answer_raw(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).await;
     }
 
-    /// Waits until the client has closed the connection.
     pub(super) async fn wait_for_close(mut self) {
         let mut rest = [0; 16];
         let read = tokio::time::timeout(std::time::Duration::from_secs(60), self.stream.read(&mut rest));
@@ -101,7 +95,7 @@ impl Request {
     }
 }
 
-/// Returns the value of a header. `name` is in lower case, as the bridge sends it.
+/// Expects `name` in lower case, as the bridge sends it.
 pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

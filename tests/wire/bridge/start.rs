@@ -95,8 +95,7 @@ async fn url_and_key_come_from_the_environment_too_and_a_file_goes_before_a_vari
             .expect("it starts");
         let line = format!("{}\n", request(1, "ping", json!({})));
         child.stdin.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
-        // Keeps the request until the bridge is gone. Otherwise the bridge would repeat it after
-        // the connection closes.
+        // Otherwise the bridge would repeat the request after the connection closes.
         let request = fake.next().await;
         assert_eq!(request.header("x-api-key"), Some(expected));
         child.kill().await.expect("it ends");
@@ -193,7 +192,6 @@ async fn a_server_is_trusted_if_the_system_trusts_the_issuer_of_its_certificate(
 
 const DOCUMENT: &str = include_str!("../../../docs/clients.md");
 
-/// Returns the code blocks of a language below a heading of the document.
 fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
     let (_, section) = DOCUMENT.split_once(&format!("\n## {heading}\n")).expect("a section");
     let section = section.split("\n## ").next().expect("its text");

@@ -12,10 +12,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A record of all lines, without the parts that differ from run to run.
 struct BridgeTranscript {
     text: String,
-    /// The texts to replace, each with its replacement.
     names: Vec<(String, &'static str)>,
 }
 
@@ -24,7 +22,6 @@ impl BridgeTranscript {
         writeln!(self.text, "# {what}").expect("text");
     }
 
-    /// Sends a line. Records it, its answer, and the messages for people meanwhile.
     async fn ask(&mut self, bridge: &mut Bridge, line: String) {
         let mut answer = bridge.ask(&line).await;
         if let Some(tools) = answer.pointer_mut("/result/tools") {
@@ -39,7 +36,6 @@ impl BridgeTranscript {
         writeln!(self.text, "-> {line}\n<- {answer}").expect("text");
     }
 
-    /// Sends a line that gets no answer, or only a later one.
     async fn send(&mut self, bridge: &mut Bridge, line: String) {
         bridge.send(&line).await;
         writeln!(self.text, "-> {line}").expect("text");
@@ -56,14 +52,12 @@ impl BridgeTranscript {
     }
 }
 
-/// Writes a new key of the application into the file. Returns its id.
 async fn new_key(data: &Path, file: &Path) -> String {
     let key = json_of(data, "key create bridge").await;
     write(file, &key.to_string(), 0o600);
     key["key_id"].as_str().expect("text").to_owned()
 }
 
-/// A call that lists one phone.
 fn page(id: u32) -> String {
     call(id, "list_devices", json!({"limit": 1}))
 }

@@ -15,11 +15,10 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Refusal, Sent, TaskId};
 use toolwarrant::text::Secret;
 
-/// Simulated phones on a platform that uses this text in every possible field.
 pub(super) struct Hostile {
     pub(super) sim: Arc<Sim>,
     pub(super) text: String,
-    /// The number of look-ups with an operation id that equals the given one byte for byte.
+    /// Counts look-ups with an operation id that equals the given one byte for byte.
     pub(super) looked_up: AtomicUsize,
 }
 
@@ -74,8 +73,8 @@ impl ReadPort for Hostile {
 }
 
 impl WritePort for Hostile {
-    /// A phone whose id ends with 1 has a token of its own. The token of any other phone is the
-    /// platform's text.
+    /// Gives a phone whose id ends with 1 a token of its own, and any other phone the platform's
+    /// text.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async move {
             let refused = |_| SessionError::Refused(self.text.as_str().into());

@@ -1,13 +1,12 @@
-//! `cargo xtask drill crash`: the optimised program under load. The drill kills and stops it
-//! repeatedly, and then audits its data. In one round it takes backups meanwhile, and restores and
-//! checks each of them. In another round, half of the writes go to pads of the double of ARMCloud,
-//! which resets connections and loses answers. The audit then also reads the double's journal.
+//! `cargo xtask drill crash`: kills and stops the optimised program repeatedly under load, and then
+//! audits its data. One round takes backups meanwhile, and restores and checks each of them. In
+//! another, half of the writes go to pads of the double of ARMCloud, which resets connections and
+//! loses answers; the audit then also reads the double's journal.
 //!
-//! With `--replicas`, several programs share one PostgreSQL, which has a standby. One of them
-//! leads, and the others wait for that. The drill also stops replicas for a while, cuts their
-//! links, and restarts and replaces the server. Rolling restarts stop the replicas one after the
-//! other; with `--before` the first one is an upgrade. Meanwhile an operator makes keys and takes
-//! them away.
+//! With `--replicas`, several programs share one PostgreSQL, which has a standby. The drill also
+//! stops replicas for a while, cuts their links, and restarts and replaces the server. Rolling
+//! restarts stop the replicas one after the other; with `--before` the first one is an upgrade.
+//! Meanwhile an operator makes keys and takes them away.
 
 use super::ignored::{build, test, tests_of_the_product};
 use anyhow::Result;
@@ -72,8 +71,6 @@ struct ClusterFaults {
     takeovers: u64,
 }
 
-/// Runs four rounds and prints the figures of each: kills during backups, kills, kills with two
-/// platforms, and stops. With replicas, runs the round of a cluster instead.
 pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
     let cluster = "drills::crash::cluster::";
     let mut command = tests_of_the_product(if load.replicas.is_some() { cluster } else { "drills::crash::" });

@@ -1,5 +1,5 @@
-//! `cargo xtask drill endurance`: a replica under an even load for a long time. A section of the
-//! bench of the product carries it out.
+//! `cargo xtask drill endurance`: a replica under an even load for a long time, as a section of the
+//! bench of the product.
 
 use super::ignored::test;
 use anyhow::Result;
@@ -15,7 +15,6 @@ pub(crate) struct Endurance {
     minutes: u64,
 }
 
-/// Runs the load, and prints a line for each minute.
 pub(crate) fn run(root: &Path, Endurance { minutes }: &Endurance) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests", "--", "endurance"]);

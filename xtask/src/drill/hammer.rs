@@ -1,5 +1,4 @@
-//! `cargo xtask drill hammer`: malformed requests, and property tests of the code that reads them,
-//! for a given number or time.
+//! `cargo xtask drill hammer`: malformed requests, and property tests of the code that reads them.
 
 use super::ignored::{test, tests_of_the_product};
 use anyhow::Result;
@@ -23,7 +22,6 @@ pub(crate) struct Blows {
     seed: u64,
 }
 
-/// Sends the requests, and prints a line for each kind.
 pub(crate) fn run(root: &Path, Blows { requests, wire, seconds, seed }: &Blows) -> Result<()> {
     let options = json!({"requests": requests, "wire": wire, "seconds": seconds, "seed": seed});
     let failure = "a request made the server fail, or a property does not hold; details are above";

@@ -1,5 +1,5 @@
-//! Drills that are tests which other runs skip. They get the options of the command line as one
-//! JSON value in an environment variable.
+//! Drills that are tests which other runs skip. They get their options as one JSON value in an
+//! environment variable.
 
 use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, ensure};
@@ -7,11 +7,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable from which the tests of a drill read its options.
 const OPTIONS: &str = "DRILL";
 
-/// Returns the command that runs the tests of the product with this prefix, one at a time. It names
-/// no package, so that it needs no other build than `cargo test`.
+/// Names no package, so that it needs no other build than `cargo test`.
 pub(super) fn tests_of_the_product(prefix: &str) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--locked", "--test", "all", "--", "--ignored", "--nocapture"]);
@@ -19,8 +17,7 @@ pub(super) fn tests_of_the_product(prefix: &str) -> Command {
     command
 }
 
-/// Builds the optimised program and the double, which tests find in the same folder. Returns the
-/// path of the program.
+/// Builds the double too, which tests find in the same folder.
 pub(super) fn build(root: &Path) -> Result<PathBuf> {
     let packages = ["--package", "cloudphone", "--package", "armcloud-double"];
     step(cargo(root), &[&["build", "--release", "--locked", "--bins"], &packages[..]].concat())?;
@@ -28,7 +25,6 @@ pub(super) fn build(root: &Path) -> Result<PathBuf> {
     Ok(root.join(target).join("release/cloudphone"))
 }
 
-/// Runs the tests of a drill with its options. `failure` is the message if they fail.
 pub(super) fn test(
     root: &Path,
     name: &str,

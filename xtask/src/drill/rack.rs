@@ -1,7 +1,6 @@
 //! `cargo xtask drill rack`: phones and adb servers that are real programs of AOSP and Debian, each
-//! phone in namespaces of its own, with the program in front of them. It needs root on Debian, and
-//! packages that apt downloads into `target/rack` once. Nothing is installed. If something is
-//! missing, the drill names it and ends.
+//! phone in namespaces of its own. It needs root on Debian, and packages that apt downloads into
+//! `target/rack` once, without installing them.
 
 use super::ignored::{build, test, tests_of_the_product};
 use crate::cargo::{cargo, step};
@@ -30,10 +29,9 @@ pub(crate) struct RackLoad {
     seed: u64,
 }
 
-/// The program that makes namespaces, in which every process ends with the drill.
+/// Every process in the namespaces ends with the drill.
 const UNSHARE: [&str; 7] = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// Runs the parts that are wanted, and prints the figures of each.
 pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &RackLoad) -> Result<()> {
     const BROKEN: &str = "a promise about phones behind adb was broken; details are above";
     let home = root.join("target/rack");
@@ -55,8 +53,8 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &
         (None, Some(_)) => &["drills::rack::writes::"],
         (Some(_), Some(_)) => &["drills::rack::restarts::", "drills::rack::writes::"],
     };
-    // Each part has namespaces of its own, so they run at once. There is no network within them,
-    // and cargo needs none for tests that are built.
+    // Each part has namespaces of its own, so they run at once. Cargo needs no network for tests
+    // that are built.
     let run = |part: &str| {
         let tests = tests_of_the_product(part);
         let mut command = Command::new(UNSHARE[0]);
@@ -69,7 +67,6 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &
     })
 }
 
-/// Prepares the folders of the rack. Returns the reason if that is not possible on this machine.
 fn find_missing(home: &Path) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("it needs root".to_owned());

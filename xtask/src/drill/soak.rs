@@ -27,8 +27,7 @@ pub(crate) struct Worlds {
     mutants: bool,
 }
 
-/// Runs the worlds, and worlds of two processes. Unless it is a single world, it also runs the one
-/// of every mutant, and a share with an operator.
+/// Unless it is a single world, also runs the world of every mutant, and a share with an operator.
 pub(crate) fn run(root: &Path, Worlds { worlds, pairs, first, seed, mutants }: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "all"]);

@@ -1,5 +1,5 @@
-//! The installed packages of the clients, as the lock files define them, and the programs that they
-//! call. All files are below one folder that git ignores.
+//! The installed packages of the clients, and the programs that they call, below one folder that
+//! git ignores.
 
 use super::findings::Findings;
 use crate::python::python;
@@ -15,23 +15,18 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Longest time that a client may run. On an idle machine, the longest takes 20 s.
+/// On an idle machine, the longest client takes 20 s.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(super) struct Bench {
     pub(super) scripts: PathBuf,
-    /// The folder of the installed packages and of the servers' files.
     pub(super) home: PathBuf,
     pub(super) program: PathBuf,
-    /// Runs the asynchronous calls that control the programs.
     pub(super) runtime: Runtime,
-    /// The input of clients.
     pub(super) plan: Value,
 }
 
 impl Bench {
-    /// Returns the folder of a Python environment with the packages of this lock file and a copy of
-    /// the script.
     pub(super) fn install_python(&self, major: &str) -> Result<PathBuf> {
         let folder = self.home.join(major);
         python(&self.scripts.join(format!("{major}.txt")), &folder)
@@ -40,8 +35,8 @@ impl Bench {
         Ok(folder)
     }
 
-    /// Returns a Node that can run every package, and the folder of the packages with copies of the
-    /// scripts, where Node resolves their imports.
+    /// Returns a Node that can run every package, and the folder where Node resolves the imports of
+    /// the scripts.
     pub(super) fn install_node(&self) -> Result<(PathBuf, PathBuf)> {
         let folder = self.home.join("node");
         let locks = ["package.json", "package-lock.json"];
@@ -67,7 +62,6 @@ impl Bench {
         Ok((if locked.exists() { locked } else { "node".into() }, folder))
     }
 
-    /// Copies the scripts with this ending.
     fn copy(&self, folder: &Path, ending: &str) -> Result<()> {
         for entry in fs::read_dir(&self.scripts)? {
             let path = entry?.path();
@@ -78,7 +72,6 @@ impl Bench {
         Ok(())
     }
 
-    /// Starts a program with the simulator only. Each concurrent run has a different number.
     pub(super) fn server(&self, number: usize) -> Result<Instance> {
         let home = self.home.join(format!("run-{number}"));
         let _ = fs::remove_dir_all(&home);
@@ -86,8 +79,6 @@ impl Bench {
         self.runtime.block_on(Start::new(&self.program, home).flags(&["--demo"]).ready())
     }
 
-    /// Runs a client against its own program, pinned to a revision or with its own choice. A client
-    /// that takes too long is stopped.
     pub(super) fn run(&self, client: &mut Command, pin: Option<&str>, number: usize) -> Result<Findings> {
         let server = self.server(number)?;
         let home = self.home.join(format!("run-{number}"));
@@ -124,7 +115,6 @@ impl Bench {
     }
 }
 
-/// Runs a command to its end. `needs` names the software to install if the program is missing.
 fn must(command: &mut Command, needs: &str) -> Result<()> {
     println!("\n> {command:?}");
     let status =

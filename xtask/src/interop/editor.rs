@@ -1,8 +1,5 @@
 //! The contracts of this repository in an editor: Tombi must have no finding in any file, must find
-//! mistakes at their places, and must complete keys and names.
-//!
-//! The script works on copies. An author of a service has the same: the first line of each file
-//! names the schema that `gen` has written.
+//! mistakes at their places, and must complete keys and names. The script works on copies.
 
 use super::bench::Bench;
 use crate::python::must;
@@ -12,11 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use toolwarrant_reader::{Mode, generate, load, replace};
 
-/// The folders of the contracts. The script spoils the first.
+/// The script spoils the first.
 const SPECS: [&str; 4] =
     ["spec", "tests/services/print_shop/spec", "tests/services/outside/spec", "tests/services/library/spec"];
 
-/// Runs the script, and prints its checks. Returns their number.
 pub(super) fn check(bench: &Bench, root: &Path) -> Result<usize> {
     let (python, home) = (bench.install_python("tombi")?, bench.home.join("editor"));
     let _ = fs::remove_dir_all(&home);
@@ -36,7 +32,6 @@ pub(super) fn check(bench: &Bench, root: &Path) -> Result<usize> {
     Ok(said.lines().count())
 }
 
-/// Adds the line that names the schema, unless the file has it.
 fn with_schema(inside: &Path, text: &str) -> String {
     let (folder, name) = match inside.parent().and_then(Path::to_str) {
         Some("tools") => ("../", "tools"),

@@ -1,38 +1,30 @@
-//! The findings of the clients: the lines that each writes, and the table of all. This module
-//! defines the checks that a run must include.
+//! The findings of the clients, their table, and the checks that a run must include.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The head of the column for clients that are not pinned.
+/// The column of clients that are not pinned.
 const AS_IT_COMES: &str = "as it comes";
 
-/// A cell of the table: what one client found in one revision.
 #[derive(Clone, Default)]
 pub(super) struct Findings {
     pub(super) row: usize,
-    /// The revision to which it was pinned; `None` if the client chose it.
     pub(super) pin: Option<String>,
-    /// Its name with its version: `Python 2.3.0`.
+    /// `Python 2.3.0`.
     pub(super) client: String,
-    /// The revision that it agreed on with the server.
     revision: Option<String>,
-    /// The reason why it cannot speak that revision.
     unspoken: Option<String>,
-    /// Each check with the reason of its failure.
     pub(super) checks: Vec<(String, Option<String>)>,
-    /// The scenarios and checks that it left out, with the reason.
     left_out: Vec<(String, String)>,
 }
 
 impl Findings {
-    /// Makes the findings of this client, which are empty at first.
     pub(super) fn of(client: String) -> Self {
         Self { client, ..Self::default() }
     }
 
-    /// Reads a line of JSON. Any other line is a failure.
+    /// Takes a line that is not JSON as a failure.
     pub(super) fn read(&mut self, line: &str) {
         let said: Value = serde_json::from_str(line).unwrap_or_default();
         let text = |member: &str| said[member].as_str().map(str::to_owned);
@@ -51,7 +43,7 @@ impl Findings {
         }
     }
 
-    /// Prints all findings in one piece, with the time that the client took.
+    /// Prints in one piece, because clients run at once.
     pub(super) fn print(&self, took: Duration) {
         let checks = self.checks.iter().map(|(check, failure)| match failure {
             None => format!("ok      {check}\n"),
@@ -67,7 +59,6 @@ impl Findings {
         );
     }
 
-    /// Adds a failure for each wanted check that was not tried.
     pub(super) fn complete(&mut self, wanted: &[String]) {
         let missing = wanted.iter().filter(|name| !self.checks.iter().any(|(check, _)| check == *name));
         let missing: Vec<_> = missing.map(|name| (name.clone(), Some("was not tried".to_owned()))).collect();
@@ -84,7 +75,6 @@ impl Findings {
         self.checks.iter().filter_map(|(check, failure)| Some((&**check, failure.as_deref()?)))
     }
 
-    /// Summarises the findings for the table.
     fn cell(&self) -> String {
         let failed: Vec<_> = self.failures().map(|(check, _)| check).collect();
         match (&failed[..], &self.unspoken, &self.revision) {
@@ -97,7 +87,6 @@ impl Findings {
     }
 }
 
-/// Lists the names that are declared as left out, but that no suite has left out.
 pub(super) fn never_left_out(cells: &[Findings], named: &Value) -> Vec<String> {
     let met: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.left_out.iter().map(|(name, _)| &**name)).collect();
     let entries = named.as_array().into_iter().flatten();
@@ -106,8 +95,6 @@ pub(super) fn never_left_out(cells: &[Findings], named: &Value) -> Vec<String> {
     idle.map(|name| format!("`{name}` is listed as left out, but no suite left it out")).collect()
 }
 
-/// Prints the table, then the reasons of its dashes and all failures. Returns the number of checks
-/// that passed, and adds the failures to `failures`.
 pub(super) fn show(cells: &[Findings], revisions: &[&str], failures: &mut Vec<String>) -> usize {
     println!("\n{}", table(cells, revisions));
     for cell in cells {
@@ -122,7 +109,6 @@ pub(super) fn show(cells: &[Findings], revisions: &[&str], failures: &mut Vec<St
     cells.iter().map(|cell| cell.checks.len() - cell.failures().count()).sum()
 }
 
-/// Formats a line for each client and a column for each revision.
 fn table(cells: &[Findings], revisions: &[&str]) -> String {
     let pins = || [None].into_iter().chain(revisions.iter().copied().map(Some));
     let heads = [""].into_iter().chain(pins().map(|pin| pin.unwrap_or(AS_IT_COMES)));

@@ -1,5 +1,4 @@
-//! The samples of docs/clients.md: extracted from the page, and run unchanged except for the
-//! address and the key of a server.
+//! The samples of docs/clients.md, unchanged except for the address and the key of a server.
 //!
 //! A sample is for the latest major version of its package. A comment that begins with
 //! `version 1: ` contains the replacement of the line above it for that version.
@@ -13,10 +12,8 @@ use std::process::Command;
 
 const PAGE: &str = "docs/clients.md";
 
-/// The final state of the sample's write, which it prints.
 const ENDS_AS: &str = "success";
 
-/// A language in which docs/clients.md has a sample.
 pub(super) struct Language {
     name: &'static str,
     fence: &'static str,
@@ -53,7 +50,6 @@ pub(super) const JAVASCRIPT: Language = Language {
     ],
 };
 
-/// The sample of a language, for one major version of its package, in the folder of its packages.
 pub(super) struct Sample {
     language: &'static Language,
     name: String,
@@ -62,7 +58,6 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Extracts the sample from docs/clients.md. `first` selects the variant for major version 1.
     pub(super) fn read(root: &Path, language: &'static Language, folder: &Path, first: bool) -> Result<Self> {
         let page = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
         let Language { name, fence, ending, comment, .. } = language;
@@ -88,7 +83,6 @@ impl Sample {
         Ok(Self { language, name: format!("{PAGE}, {name} {major}"), file, text: lines.join("\n") + "\n" })
     }
 
-    /// Runs the sample unchanged and then with a short timeout, each against its own server.
     pub(super) fn try_out(&self, interpreter: &Path, start: impl Fn() -> Result<Instance>) -> Result<Findings> {
         let Self { language, name, file, text } = self;
         let impatient = language.impatient.iter().try_fold(text.clone(), |text, (from, to)| swap(&text, from, to))?;
@@ -101,7 +95,6 @@ impl Sample {
     }
 }
 
-/// Runs a sample. Returns its output if it failed.
 fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result<Option<String>> {
     let key = server.keys.first().context("the program shows a key")?;
     let text = swap(text, "http://127.0.0.1:8080/mcp", &server.url)?;
@@ -114,7 +107,6 @@ fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result
     Ok((!well).then(|| format!("it ended with {} and said {said}{log}", output.status)))
 }
 
-/// Replaces a part that must be present.
 fn swap(text: &str, from: &str, to: &str) -> Result<String> {
     ensure!(text.contains(from), "the sample of {PAGE} does not contain {from:?}:\n{text}");
     Ok(text.replacen(from, to, 1))

@@ -1,5 +1,5 @@
-//! One compilation of everything that the tests need. Clippy is the compiler of the workspace's own
-//! crates in it, so the lints need no compilation of their own.
+//! One compilation of everything that the tests need, with Clippy as the compiler of the
+//! workspace's own crates.
 
 use crate::cargo::cargo_of_tests;
 use anyhow::{Context, Result, ensure};
@@ -8,16 +8,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A test executable.
 pub(crate) struct Executable {
-    /// The package and the target, such as `cloudphone all`.
+    /// Package and target: `cloudphone all`.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// The folder of the package, in which its tests run.
+    /// The tests run in this folder.
     pub(crate) folder: PathBuf,
 }
 
-/// Builds all targets, and returns the test executables. A warning is a failure.
+/// A warning is a failure.
 ///
 /// Benches are built apart, because with `--all-targets` cargo builds examples as tests.
 pub(crate) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
@@ -47,12 +46,11 @@ fn build(root: &Path, targets: &[&str], lints: bool) -> Result<Vec<Executable>> 
     Ok(executables)
 }
 
-/// Reads a message of cargo about an executable that has tests.
 fn executable(said: &Value) -> Option<Executable> {
     let path = said["executable"].as_str()?;
     let target = &said["target"];
     let kind = target["kind"][0].as_str()?;
-    // Benches and examples are only compiled. They are programs without tests.
+    // Benches and examples are only compiled: they have no tests.
     if said["profile"]["test"] != true || matches!(kind, "bench" | "example") {
         return None;
     }

@@ -1,5 +1,5 @@
 //! Runs test executables in two lanes: tests that compute, with a thread for each processor, and
-//! next to them tests that mostly wait for programs, with more.
+//! next to them tests that mostly wait, with more.
 
 use crate::cargo::count;
 use crate::test::build::Executable;
@@ -12,10 +12,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Executables whose tests mostly wait for the programs that they start, the longest first.
+/// These tests mostly wait for the programs that they start. The longest first.
 const WAITING: [&str; 3] = ["cloudphone all", "print-shop all", "toolwarrant-postgres all"];
 
-/// Number of tests that wait at once.
 const THREADS_WAITING: usize = 8;
 
 /// A longer run has hung.
@@ -24,17 +23,14 @@ const PATIENCE: Duration = Duration::from_mins(20);
 /// A test that cannot do anything on this machine prints this before the reason.
 const LEFT_OUT: &str = "left out: ";
 
-/// The results of executables.
 #[derive(Default)]
 pub(super) struct Ran {
     pub(super) passed: u64,
-    /// The reasons why tests did nothing, with the number of tests.
+    /// By reason.
     pub(super) left_out: BTreeMap<String, u64>,
-    /// Tests with their seconds.
     pub(super) tests: Vec<(f64, String)>,
 }
 
-/// Runs all executables to their end. Fails if a test has failed.
 pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
     let order = |executable: &Executable| WAITING.iter().position(|name| *name == executable.name);
     let (mut waiting, computing): (Vec<_>, Vec<_>) =
@@ -66,7 +62,6 @@ pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
     }
 }
 
-/// Runs one executable. Returns its output, and true if it succeeded.
 fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<(String, bool)> {
     let Executable { name, path, folder } = executable;
     let log = path.with_extension("log");
@@ -95,7 +90,6 @@ fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<(Stri
 }
 
 impl Ran {
-    /// Adds the output of an executable. Prints it and returns false if a test failed.
     fn read(&mut self, name: &str, said: &str, succeeded: bool) -> bool {
         // A test may print results of other tests.
         let Some(passed) = said.lines().rev().find_map(count).filter(|_| succeeded) else {
@@ -113,7 +107,7 @@ impl Ran {
     }
 }
 
-/// Reads a test and its seconds: `test wire::edge::it_closes ... ok <0.123s>`.
+/// Reads `test wire::edge::it_closes ... ok <0.123s>`.
 fn seconds(line: &str) -> Option<(&str, f64)> {
     let (test, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let seconds = rest.split_once('<')?.1.split_once("s>")?.0;

@@ -1,4 +1,4 @@
-//! Drafts the part of a new tool that is code: a handler that compiles, and a test that calls it.
+//! Drafts the code of a new tool: a handler that compiles, and a test that calls it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,24 +8,18 @@ use std::process::{Command, Stdio};
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::pascal;
 
-/// A file of the package.
 struct Source {
     path: PathBuf,
     text: String,
 }
 
-/// The `impl` of a handler trait.
 struct Impl<'a> {
     source: &'a Source,
-    /// The trait.
     name: String,
-    /// The type that implements it.
     handler: &'a str,
-    /// The place of its closing brace.
     end: usize,
 }
 
-/// Adds the files of the package that the tool changes.
 pub(super) fn draft(
     contract: &Contract,
     package: &Path,
@@ -53,7 +47,6 @@ fn trait_of(domain: &str) -> String {
     pascal(domain) + "Tools"
 }
 
-/// Finds the `impl` of a trait in formatted code.
 fn find_impl<'a>(source: &'a Source, name: &str) -> Option<Impl<'a>> {
     let (text, head) = (&source.text, format!("{name} for "));
     text.match_indices(&head).find_map(|(at, _)| {
@@ -67,7 +60,6 @@ fn find_impl<'a>(source: &'a Source, name: &str) -> Option<Impl<'a>> {
     })
 }
 
-/// Writes the handler into the `impl`, or into an `impl` of its own trait after it.
 fn handler(found: &Impl<'_>, own: &str, tool: &ToolSpec) -> Result<String, String> {
     let Impl { source: Source { path, text }, name, handler, end } = found;
     let camel = pascal(&tool.name);
@@ -124,7 +116,6 @@ fn handler(found: &Impl<'_>, own: &str, tool: &ToolSpec) -> Result<String, Strin
     Ok(if is_formatted { format_code(path, &written).unwrap_or(written) } else { written })
 }
 
-/// Drafts a test next to the first one that calls a tool, with the same beginning.
 fn test(contract: &Contract, tool: &ToolSpec, sources: &[Source]) -> Option<(PathBuf, String)> {
     let calls = |line: &str| {
         let (receiver, rest) = line.split_once(".call(\"")?;
@@ -151,7 +142,6 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// Returns the formatted code; `None` without rustfmt.
 fn format_code(path: &Path, code: &str) -> Option<String> {
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.args(["--edition", "2024"]).current_dir(path.parent()?);
@@ -161,7 +151,6 @@ fn format_code(path: &Path, code: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
 }
 
-/// Returns the Rust files below a folder, sorted by path.
 fn sources(folder: &Path) -> Vec<Source> {
     let mut paths: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();

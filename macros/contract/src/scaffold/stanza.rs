@@ -1,5 +1,5 @@
-//! Drafts the part of a new tool that is contract: its stanza, its place in the list of files, and
-//! its result type.
+//! Drafts the contract of a new tool: its stanza, its place in the list of files, and its result
+//! type.
 
 use super::tool::{EFFECTS, NewTool};
 use serde_json::{Value, json};
@@ -11,7 +11,6 @@ use toolwarrant_common::suggestion;
 use toolwarrant_reader::model::{Contract, Kind, NamedType};
 use toolwarrant_reader::pascal;
 
-/// The target of a new tool.
 struct Target {
     resource: String,
     arg: String,
@@ -20,7 +19,6 @@ struct Target {
     example: Value,
 }
 
-/// Returns the files of the contract that the tool changes, each with its new text.
 pub(super) fn draft(contract: &Contract, spec: &Path, tool: &NewTool) -> Result<BTreeMap<PathBuf, String>, String> {
     let mut drafts = BTreeMap::new();
     let file = demand("file", &tool.file)?;
@@ -103,7 +101,7 @@ fn stanza(tool: &NewTool, target: Option<&Target>) -> Result<String, String> {
     Ok(out)
 }
 
-/// Finds the resource of the tool. The argument is the one of another tool on that resource.
+/// Takes the argument of another tool on that resource.
 fn target(contract: &Contract, tool: &NewTool) -> Result<Option<Target>, String> {
     let Some(name) = answer(&tool.resource) else { return Ok(None) };
     let names = contract.resources.iter().map(|resource| resource.name.as_str());
@@ -129,7 +127,6 @@ fn target(contract: &Contract, tool: &NewTool) -> Result<Option<Target>, String>
     }))
 }
 
-/// Returns the shortest value of an identifier's type.
 fn sample(id: &NamedType) -> Value {
     let Kind::String(string) = &id.kind else { return json!(1) };
     let first = string.charset.first().map_or('x', |(first, _)| *first);
@@ -137,13 +134,11 @@ fn sample(id: &NamedType) -> Value {
     json!(string.prefix.clone() + &first.to_string().repeat(rest))
 }
 
-/// Returns the name of the result's type; `None` for a task, whose result is derived.
 fn result(tool: &NewTool) -> Option<String> {
     let named = answer(&tool.result).map_or_else(|| pascal(&tool.name) + "Result", str::to_owned);
     (answer(&tool.effect) != Some("task")).then_some(named)
 }
 
-/// Adds a file to the list in service.toml.
 fn list(service: &str, file: &str) -> Result<String, String> {
     let parts = service.split_once("\ntools").and_then(|(before, rest)| {
         let (inside, after) = rest.split_once(']')?;
@@ -157,17 +152,15 @@ fn demand<'a>(key: &str, value: &'a Option<String>) -> Result<&'a str, String> {
     answer(value).ok_or_else(|| format!("`{key}` is missing"))
 }
 
-/// Returns an answer that is not empty.
 fn answer(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|text| !text.is_empty())
 }
 
-/// Writes text as a string of TOML. All escapes of JSON are escapes of TOML.
+/// Writes JSON: all its escapes are escapes of TOML.
 fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Spells a name for people: `fill_tray` as `Fill tray`.
 fn words(name: &str) -> String {
     let text = name.replace('_', " ");
     text.get(..1).map_or_else(String::new, str::to_uppercase) + text.get(1..).unwrap_or_default()

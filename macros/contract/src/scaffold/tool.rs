@@ -49,24 +49,18 @@ pub struct NewTool {
     pub not_when: Option<String>,
 }
 
-/// A question for a key of a new tool.
 #[derive(Debug)]
 pub struct Question {
-    /// The key, which is also the name of the flag.
     pub key: &'static str,
-    /// The question for people.
     pub text: &'static str,
-    /// The answers that the contract knows; empty if any text is an answer.
+    /// Empty if any text is an answer.
     pub known: Vec<String>,
-    /// True if the answer can be empty.
     pub optional: bool,
 }
 
-/// The effects that a new tool can have.
 pub(super) const EFFECTS: [&str; 3] = ["read", "issue", "task"];
 
 impl NewTool {
-    /// Returns a question for each open key, with the place for the answer.
     pub fn missing(&mut self, contract: &Contract) -> Vec<(Question, &mut Option<String>)> {
         let question = |key, text, known: Vec<&str>| Question {
             key,

@@ -7,10 +7,8 @@ use std::fmt::Write;
 use toolwarrant_gate::{ContractChange, compare, digest, rule, rules};
 use toolwarrant_reader::{ContractRecord, load};
 
-/// An edit: a file, a text in it, and its replacement.
 type Edit = (String, String, String);
 
-/// A case: a change that a rule judges.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Case {
@@ -21,7 +19,6 @@ struct Case {
 }
 
 impl Case {
-    /// Makes a copy of the shop whose old contract is released and whose new one is in force.
     fn shop(&self) -> Shop {
         let shop = Shop::new();
         let edit = |(file, old, new): &Edit| {

@@ -1,5 +1,4 @@
-//! Tests the expansion of the print shop's contract against golden files that reviewers read, one
-//! for each concern; and what else the macro writes.
+//! Compares the expansion of the print shop's contract with golden files, one for each concern.
 
 use super::Shop;
 use proc_macro2::Span;
@@ -10,11 +9,10 @@ use toolwarrant_contract::format_code;
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{ContractRecord, load, sentences};
 
-/// Largest number of lines of a golden file. Reviewers do not read longer ones.
+/// Reviewers do not read longer files.
 const LONGEST: usize = 350;
 
-/// Largest number of characters in a line. A longer line is a whole document as a literal, which is
-/// reviewed in its own generated file.
+/// A longer line is a whole document as a literal, which is reviewed in its own generated file.
 const WIDEST: usize = 3_000;
 
 #[test]
@@ -29,7 +27,6 @@ fn the_print_shops_contract_expands_to_this() {
     }
 }
 
-/// Cuts a line that is too long after its first words.
 fn cut(line: &str) -> String {
     match line.chars().count() {
         all if all > WIDEST => line.chars().take(120).collect::<String>() + " ... cut here",
@@ -42,8 +39,7 @@ fn print_shop() -> Contract {
     load(&spec).expect("a contract without problems")
 }
 
-/// A caller gets a sentence as a whole or not at all: an abbreviation ends none, and a longer word
-/// names no tool.
+/// An abbreviation ends no sentence, and a longer word names no tool.
 #[test]
 fn a_sentence_needs_the_permission_of_each_tool_that_it_names() {
     let contract = print_shop();
@@ -62,7 +58,6 @@ fn a_sentence_needs_the_permission_of_each_tool_that_it_names() {
     assert_eq!(told, expected.map(|(text, needs)| (text.to_owned(), needs)));
 }
 
-/// Expands the contract in a folder of a package.
 fn expand_in(package: &Path, folder: &str) -> String {
     let folder = LitStr::new(folder, Span::call_site());
     expand(&folder, package, &parse_quote!(::toolwarrant::runtime)).to_string()

@@ -5,7 +5,6 @@ use std::path::Path;
 use toolwarrant_gate::{ContractChange, compare};
 use toolwarrant_reader::{ContractRecord, load};
 
-/// The folders of contracts, next to the workspace's manifest.
 const CONTRACTS: [&str; 2] = ["spec", "tests/services/print_shop/spec"];
 
 fn record(folder: &str) -> ContractRecord {
@@ -13,8 +12,7 @@ fn record(folder: &str) -> ContractRecord {
     ContractRecord::of(&load(&root.join(folder)).expect("a valid contract"))
 }
 
-/// Returns other values for a fact; `None` takes it away. That it came is judged as the opposite of
-/// that.
+/// Removes the fact by `None`; its arrival is judged as the opposite.
 fn others(value: &Value) -> Vec<Option<Value>> {
     let other = match value {
         Value::Bool(flag) => vec![json!(!flag)],
@@ -35,7 +33,6 @@ fn others(value: &Value) -> Vec<Option<Value>> {
 
 fn names(change: &ContractChange, key: &str) -> bool {
     let is_part = key.strip_prefix(&*change.fact).is_some_and(|rest| rest.starts_with('.'));
-    // Rules watch the behaviour of the framework, and nothing else is judged by that rule.
     let is_watched = change.rule.id != "behaviour-changed" || key.starts_with("framework.");
     (is_watched && (change.fact == key || is_part)) || change.consequences.iter().any(|below| names(below, key))
 }
@@ -75,7 +72,6 @@ fn each_fact_that_changes_alone_is_named_by_a_change() {
     );
 }
 
-/// A record from elsewhere is not checked as a contract is.
 #[test]
 fn types_that_contain_themselves_or_lie_deep_are_compared_to_an_end() {
     let mut old = record("tests/services/print_shop/spec");
@@ -95,7 +91,6 @@ fn types_that_contain_themselves_or_lie_deep_are_compared_to_an_end() {
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
-/// A text says the same in other words only if all that binds stays.
 #[test]
 fn another_text_is_another_wording_or_another_meaning() {
     let key = "tool.get_printer.summary";

@@ -4,11 +4,8 @@ use super::Shop;
 use std::fmt::Write;
 use toolwarrant_contract::GateAnswer;
 
-/// A name, and the edit of a copy.
 type Spoiled<'s> = (&'s str, &'s dyn Fn(&Shop));
 
-/// Shows the answers of `check` on released shops that are spoiled in one way each, without the
-/// changes and the counts.
 fn answers(spoil: &[Spoiled<'_>]) -> String {
     let mut out = String::new();
     for (name, spoil) in spoil {

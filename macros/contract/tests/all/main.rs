@@ -1,5 +1,5 @@
-//! The commands of an author on copies of the print shop's contract: release, check, accept, and
-//! bad input, with messages and exit codes; the expansion; and the reports on mistakes.
+//! The commands of an author on copies of the print shop's contract, the expansion, and the reports
+//! on mistakes.
 
 mod cases;
 mod expansion;
@@ -21,7 +21,6 @@ use tempfile::TempDir;
 use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
 use toolwarrant_reader::{Mode, generate};
 
-/// A copy of the print shop's contract.
 struct Shop {
     home: TempDir,
 }
@@ -37,7 +36,6 @@ impl Shop {
         Self { home }
     }
 
-    /// A copy whose version 1.0.0 is released.
     fn release_first() -> Self {
         let shop = Self::new();
         assert_eq!(shop.release("1.0.0").code, 0);
@@ -62,7 +60,6 @@ impl Shop {
         self.write(file, &text.replacen(old, new, 1));
     }
 
-    /// Moves `print_page` to the permission of service people.
     fn break_it(&self) {
         let tool = "name = \"print_page\"\ntitle = \"Print a page\"\npermission = ";
         self.edit("spec/tools/printing.toml", &format!("{tool}\"print\""), &format!("{tool}\"service\""));
@@ -96,19 +93,16 @@ impl Shop {
         self.run(&compare(None, Some(other), false, ReportFormat::Text))
     }
 
-    /// Writes the generated files.
     fn generate(&self) {
         generate(&self.path("spec"), Mode::Write).expect("generated");
     }
 
-    /// Runs git in the home of the copy. Returns true if it succeeds.
     fn git(&self, line: &str) -> bool {
         let mut git = Command::new("git");
         git.current_dir(self.home.path()).args(["-c", "user.name=Shop", "-c", "user.email=shop@example.com"]);
         git.args(line.split(' ')).output().expect("git runs").status.success()
     }
 
-    /// Makes a repository of the copy, on the branch `main`.
     fn init(&self) {
         self.generate();
         assert!(self.git("init --quiet --initial-branch=main"));
@@ -119,7 +113,6 @@ impl Shop {
         assert!(self.git("add --all") && self.git("commit --quiet --message=state"));
     }
 
-    /// A clone that has only the last commit.
     fn shallow(&self) -> Self {
         let clone = Self { home: TempDir::new().expect("a folder") };
         assert!(clone.git(&format!("clone --quiet --depth=1 file://{} .", self.home.path().display())));
@@ -132,7 +125,6 @@ fn compare(base: Option<&str>, against: Option<&str>, json: bool, format: Report
     GateCommand::Check { base, against, json, format }
 }
 
-/// Shows an answer with its exit code.
 fn show(answer: &GateAnswer) -> String {
     format!("exit code {}\n{}", answer.code, answer.text)
 }

@@ -1,5 +1,5 @@
-//! The reports on mistakes in a contract: each case spoils a copy of the print shop and snapshots
-//! the report. The compiler shows the same reports.
+//! The reports on mistakes in a contract: each case spoils a copy of the print shop. The compiler
+//! shows the same reports.
 
 use super::Shop;
 use proptest::prelude::*;
@@ -20,18 +20,16 @@ const JOBS: &str = "tools/jobs.toml";
 
 const FILES: [&str; 9] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, TRAYS, FLOOR, JOBS];
 
-/// Text that no TOML parser accepts.
 const GARBAGE: &str = "this is [[[ no TOML\n";
 
 #[derive(serde::Deserialize)]
 struct MistakeCases {
-    /// Edits whose problems are shown by a line each: another case shows a report of their rule.
+    /// Edits whose problems are one line each: another case shows a report of their rule.
     briefly: BTreeMap<String, Vec<Vec<String>>>,
     #[serde(flatten)]
     reported: BTreeMap<String, MistakeCase>,
 }
 
-/// A case: the edits of the copy that provoke the mistake.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MistakeCase {
@@ -72,14 +70,12 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     });
 }
 
-/// Returns a problem with its place and its help in one line.
 fn line(problem: &Problem) -> String {
     let Problem { rule, file, line, column, span: _, message, help, rendered: _ } = problem;
     let help = help.iter().map(|help| format!("; {help}")).collect::<String>();
     format!("  {file}:{line}:{column} {}: {message}{help}\n", rule.id())
 }
 
-/// The content of a broken file is unknown, so references to it are not reported as unknown.
 #[test]
 fn a_file_that_is_no_toml_is_one_mistake() {
     for file in FILES {
@@ -89,7 +85,6 @@ fn a_file_that_is_no_toml_is_one_mistake() {
     }
 }
 
-/// Removes everything that has a default.
 #[test]
 fn everything_that_has_a_default_can_be_left_out() {
     let shop = Shop::new();
@@ -123,7 +118,6 @@ fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
     }
 }
 
-/// A task acts on one of the two; the field of the other is null.
 #[test]
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {
     let contract = load(&Shop::new().path("spec")).unwrap_or_else(|report| panic!("{report}"));
@@ -151,7 +145,6 @@ fn the_framework_writes_an_before_a_vowel() {
     assert!(texts.contains("an oven whose capabilities.refill is true"), "{texts}");
 }
 
-/// Returns the texts of a contract that an agent reads.
 fn describe(contract: &Contract) -> String {
     let tools = contract.tools().map(|tool| format!("\n## {}\n{}\n", tool.name, description(contract, tool)));
     instructions_text(contract) + "\n" + &tools.collect::<String>()
@@ -160,7 +153,7 @@ fn describe(contract: &Contract) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Damage: lines anywhere in the contract are removed, duplicated or swapped.
+    /// Lines anywhere in the contract are removed, duplicated or swapped.
     #[test]
     fn no_damage_to_the_files_is_met_with_a_panic_or_an_empty_report(
         damage in proptest::collection::vec((0..FILES.len(), 0..1000_usize, 0..1000_usize, 0..3_u8), 1..6),
@@ -188,7 +181,6 @@ proptest! {
     }
 }
 
-/// Loads the print shop's contract after these edits.
 fn spoil<T: AsRef<str>>(edits: &[impl AsRef<[T]>]) -> Result<(), Report> {
     let shop = Shop::new();
     for edit in edits {

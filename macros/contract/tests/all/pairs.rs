@@ -12,7 +12,6 @@ use toolwarrant_gate::{Audience, ContractChange, Severity, compare};
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{ContractRecord, input_schema, load, type_schema};
 
-/// A source of random numbers, which a seed decides.
 struct Dice(u64);
 
 impl Dice {
@@ -26,10 +25,8 @@ impl Dice {
     }
 }
 
-/// A small contract: what a pair varies.
 #[derive(Clone, Default)]
 struct Draft {
-    /// The permissions that each one implies.
     permissions: BTreeMap<String, BTreeSet<String>>,
     types: BTreeMap<String, String>,
     tools: BTreeMap<String, Tool>,
@@ -38,9 +35,9 @@ struct Draft {
 #[derive(Clone, Default)]
 struct Tool {
     permission: String,
-    /// Type, and whether it is optional.
+    /// True if it is optional.
     arguments: BTreeMap<String, (String, bool)>,
-    /// Type, and whether it may be null.
+    /// True if it may be null.
     fields: BTreeMap<String, (String, bool)>,
 }
 
@@ -167,8 +164,6 @@ impl Draft {
     }
 }
 
-/// Returns values that a schema of this test admits: enough to find one that a narrower schema
-/// refuses.
 fn samples(schema: &Value, raw: &BTreeMap<String, String>, ty: &str) -> Vec<Value> {
     if let Some(item) = ty.strip_prefix('[') {
         return samples(&schema["items"], raw, item.trim_end_matches(']'))
@@ -214,7 +209,6 @@ fn samples(schema: &Value, raw: &BTreeMap<String, String>, ty: &str) -> Vec<Valu
     }
 }
 
-/// Returns a call that the old tool takes and the new one refuses.
 fn find_refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<Value> {
     let (old_schema, new_schema) = (input_schema(old.0), input_schema(new));
     let required =
@@ -235,7 +229,6 @@ fn find_refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<
     None
 }
 
-/// Returns true if the new tool can answer what the old schema does not admit.
 fn answers_unforeseen(old: &ToolSpec, new: (&ToolSpec, &Tool, &Draft)) -> bool {
     let (old_schema, new_schema) = (type_schema(&old.result), type_schema(&new.0.result));
     let fields =
@@ -264,7 +257,7 @@ fn worst(changes: &[ContractChange], audience: Audience) -> Severity {
     flat(changes).iter().map(|change| change.verdict(audience)).max().unwrap_or(Severity::Compatible)
 }
 
-/// Returns the seeds of the pairs: as many as `PAIRS` says, and two that were judged wrongly once.
+/// Returns `PAIRS` seeds, and two pairs that were judged wrongly once.
 fn seeds() -> impl Iterator<Item = u64> {
     let pairs = env::var("PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(500);
     (0..pairs).chain([10_103, 33_227])

@@ -10,11 +10,9 @@ use std::process::Command;
 use toolwarrant_gate::{digest, document};
 use toolwarrant_reader::ContractRecord;
 
-/// Text that ends a line, and goes on with commands of build servers and of terminals.
 const HOSTILE: &str =
     "x\n::error::forged\r\n  ::add-mask::forged ##[error]forged ##vso[task.complete]\u{2028}\u{1b}[1m";
 
-/// Runs a command line in a folder. Returns the exit code, and what it wrote to each stream.
 fn run(folder: &Path, line: &str) -> (i32, String, String) {
     run_words(folder, &line.split(' ').collect::<Vec<_>>())
 }
@@ -53,7 +51,6 @@ fn it_works_on_the_contract_of_the_folder_and_its_exit_code_says_what_is_to_do()
     assert!(code == 2 && said.contains("\"compared\": false") && said.contains("\"code\": \"unreachable\""), "{said}");
 }
 
-/// Answers each connection with a document. Returns the URL.
 fn serve(document: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

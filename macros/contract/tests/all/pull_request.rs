@@ -67,7 +67,6 @@ fn a_contract_is_compared_with_a_file_a_folder_or_a_revision() {
     assert_eq!((missing.code, missing.text.contains("no revision `nowhere`")), (2, true), "{}", missing.text);
 }
 
-/// Adds a tool that reads to a file of `tools/`.
 fn add_tool(shop: &Shop, file: &str, name: &str) {
     let stanza = format!(
         "\n[[tool]]\nname = \"{name}\"\ntitle = \"Count\"\npermission = \"look\"\neffect = \"read\"\nresult = \"Floor\"\n\
@@ -76,8 +75,8 @@ fn add_tool(shop: &Shop, file: &str, name: &str) {
     shop.write(file, &(shop.read(file) + &stanza));
 }
 
-/// Adds a tool and changes a fact on each of two branches, and merges them with git alone. Returns
-/// the message of `gen --check` after that.
+/// Changes a contract on two branches, and merges them with git alone. Returns the message of `gen
+/// --check` after that.
 fn merge(attributes: &str, [left, right]: [&str; 2]) -> String {
     let shop = Shop::release_first();
     shop.write(".gitattributes", attributes);

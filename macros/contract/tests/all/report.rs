@@ -4,7 +4,6 @@ use super::{Shop, compare, show};
 use serde_json::Value;
 use toolwarrant_contract::{GateCommand, ReportFormat};
 
-/// Returns the report as JSON, which fits the committed schema.
 fn json(shop: &Shop, base: Option<&str>) -> Value {
     let schema = serde_json::from_str(include_str!("../../report.schema.json")).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a valid schema");

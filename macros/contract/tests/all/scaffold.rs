@@ -6,7 +6,6 @@ use tempfile::TempDir;
 use toolwarrant_contract::{NewTool, new_tool};
 use toolwarrant_reader::load;
 
-/// Copies a package of this repository without what is built in it.
 fn copy(folder: &str) -> TempDir {
     let home = TempDir::new().expect("a folder");
     super::copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), home.path());
@@ -33,7 +32,6 @@ fn tool(name: &str, keys: &[(&str, &str)]) -> NewTool {
     }
 }
 
-/// Adds a tool to a copy. Returns the lines that it changed, by file.
 fn diff_of(home: &TempDir, tool: &NewTool) -> String {
     let before = TempDir::new().expect("a folder");
     super::copy(home.path(), before.path());

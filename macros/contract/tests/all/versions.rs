@@ -116,7 +116,7 @@ fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_ac
     rename("sheets", "pages");
     shop.edit("spec/tools/trays.toml", "pages = {", "pages = { formerly = \"sheets\",");
     version("1.0.0", "2.0.0");
-    // That `pages` is required follows from the rename.
+    // The rename makes `pages` required.
     assert_eq!(shop.accept(&["tool.fill_tray.argument.sheets"], "Renamed.").code, 0);
     let answer = shop.release("2.0.0");
     assert_eq!(answer.code, 0, "{}", answer.text);
@@ -139,7 +139,6 @@ fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_ac
     assert_eq!(forms(), Vec::<String>::new());
 }
 
-/// Before 1.0, a break raises the middle number and any other change the last.
 #[test]
 fn a_change_requires_the_next_version_of_its_kind() {
     for (released, [wording, addition, breaking]) in
@@ -164,8 +163,6 @@ fn a_change_requires_the_next_version_of_its_kind() {
     }
 }
 
-/// Each row: the released version, edits of the contract, what the report says, and what it does
-/// not say.
 #[test]
 fn the_report_says_of_a_change_what_it_does_and_which_number_it_raises() {
     type Edit<'e> = (&'e str, &'e str, &'e str);
@@ -208,7 +205,7 @@ fn the_report_says_of_a_change_what_it_does_and_which_number_it_raises() {
     }
 }
 
-/// The changes are compared all the same, and nothing of it can be released.
+/// Nothing of such a contract can be released.
 #[test]
 fn a_contract_whose_texts_are_too_long_is_compared_and_told_which_to_shorten() {
     for (limit, says) in [

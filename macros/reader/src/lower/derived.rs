@@ -6,11 +6,10 @@ use crate::rules::STATES;
 use std::sync::Arc;
 use toolwarrant_common::{MAX_WAIT_SECONDS, REMARK_MAX_CHARS};
 
-/// The fields of the answers about tasks, without the one for the target.
+/// Without the field for the target.
 pub(super) const FIELDS: &str = "task_id tool status terminal idempotent_hit request_matches poll_after_seconds next_step created_at \
     deadline_at finished_at evidence refund";
 
-/// Makes a required field without flags.
 pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     Field {
         name: name.to_owned(),
@@ -27,23 +26,20 @@ pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     }
 }
 
-/// Makes a field for a text in the service's own words.
 pub(super) fn ours(name: &str, doc: &str) -> Field {
     Field { ours: true, ..plain(name, doc, Type::String) }
 }
 
-/// Makes a field whose doc clients get, because its name is not enough.
 pub(super) fn field_with_doc(name: &str, doc: &str, ty: Type) -> Field {
     Field { told: true, ..plain(name, doc, ty) }
 }
 
-/// Makes a named type.
 pub(super) fn make_type(name: &str, doc: &str, kind: Kind) -> Arc<NamedType> {
     Arc::new(NamedType { name: name.to_owned(), doc: doc.to_owned(), kind })
 }
 
-/// Makes the types of the framework that a contract can use, each after those that it contains.
-/// Most of them are about tasks: a contract without tasks does not have them.
+/// Puts each type after those that it contains. Most are about tasks: a contract without tasks does
+/// not have them.
 pub(super) fn framework_types(
     permissions: &[Arc<PermissionSpec>],
     probes: &[Arc<ProbeSpec>],
@@ -79,7 +75,6 @@ pub(super) fn wait_seconds() -> Arc<NamedType> {
     make_type("WaitSeconds", "How long an answer may be held.", seconds)
 }
 
-/// Makes the type of a task's status. The states of the contract say what each means.
 pub(super) fn task_status() -> Arc<NamedType> {
     let members = STATES.map(|name| Member { name: name.to_owned(), doc: String::new() });
     make_type("TaskStatus", "State of a task.", Kind::Enum(members.into()))
@@ -109,7 +104,6 @@ pub(super) fn evidence(probes: &[Arc<ProbeSpec>], words: &Words) -> Arc<NamedTyp
         true => "What was read: `upstream_answer`, since nothing on the {resource} can be.".to_owned(),
         false => format!("What was read: {probes}or `upstream_answer` where nothing on the {{resource}} could be."),
     };
-    // Text from outside that may be longer than a name.
     let rule = StringSpec { min: 0, max: REMARK_MAX_CHARS, prefix: String::new(), charset: Vec::new() };
     let remark = Type::Named(make_type("Remark", "Text from outside.", Kind::String(rule)));
     let remark = |name, doc| Field { untrusted: true, ..plain(name, doc, remark.clone()) };

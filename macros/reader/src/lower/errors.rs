@@ -14,13 +14,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// An error as it is in the file: its code and its keys.
 type RawError<'a> = (&'a At<String>, &'a raw::Error);
 
-/// The JSON-RPC code of errors that are not errors of the protocol.
 const SERVER_ERROR: i32 = -32000;
 
-/// Returns one error for each role, in the order of roles, and then the contract's own errors.
 pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Report) -> Vec<Arc<ErrorCode>> {
     let own = &files.errors.error;
     let mut played: HashMap<&str, RawError<'_>> = HashMap::new();
@@ -69,7 +66,6 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
     lowered
 }
 
-/// Checks an error by itself.
 fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Report) {
     let raw::Error { role: _, retryable: _, retry_after_seconds, http, jsonrpc: _, meaning, brief, remedy, fields: _ } =
         error;
@@ -96,8 +92,7 @@ struct ErrorLowering<'a> {
 }
 
 impl ErrorLowering<'_> {
-    /// Makes an error. Each key comes from `own` or, if it is missing there, from `default`. A key
-    /// that is in neither is reported only if the error is `whole`; otherwise another problem is
+    /// Reports a key that is in neither only if the error is `whole`; otherwise another problem is
     /// the cause.
     fn error(
         &mut self,
@@ -158,8 +153,6 @@ impl ErrorLowering<'_> {
         }))
     }
 
-    /// Returns the fields of the default, with the contract's descriptions, and then the contract's
-    /// own fields.
     fn fields(&mut self, own: Option<&raw::Error>, default: Option<&raw::Error>) -> Vec<Field> {
         let mut lower = |file, error: Option<&raw::Error>| {
             let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());

@@ -6,12 +6,10 @@ use crate::raw::{self, EffectName, Files, Named};
 use crate::report::Report;
 use crate::rules::Rule;
 
-/// Checks the former names of all arguments.
 pub(super) fn check(files: &Files, report: &mut Report) {
     tools_of(files).for_each(|(file, tool)| check_former_names(file, tool, report));
 }
 
-/// Checks the former names of a tool's arguments. No two arguments can have the same one.
 fn check_former_names(file: usize, tool: &raw::Tool, report: &mut Report) {
     let args = || tool.args.iter().flat_map(Named::iter);
     let mut taken: Vec<&str> = args().map(|(name, _)| name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! The names that the generated code uses. With this list, a clash is a problem of the contract and
-//! not an error of the compiler.
+//! The names that the generated code uses: a clash is a problem of the contract and not an error of
+//! the compiler.
 
 use super::require::at;
 use crate::names::{is_pascal, pascal};
@@ -10,18 +10,15 @@ use crate::source::{ERRORS, SERVICE, TYPES};
 use std::collections::HashMap;
 use toolwarrant_common::COMMANDS;
 
-/// Names that every expansion defines or uses.
 const FIXED: &str = "Command Contract CATALOGUE PERMISSIONS H Self";
 
-/// Names of Rust's prelude. A type with such a name would hide the one of the prelude.
+/// A type with such a name would hide that of the prelude.
 const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy Debug Default DoubleEndedIterator Drop Eq Err \
     ExactSizeIterator Extend Fn FnMut FnOnce From FromIterator Future Hash Into IntoFuture IntoIterator Iterator None Ok \
     Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToOwned ToString TryFrom TryInto Unpin Vec";
 
-/// The parameters of a handler in addition to the one named after its resource.
 const PARAMETERS: [&str; 2] = ["call", "args"];
 
-/// The fields that every error has, on the wire or in the handler's enum.
 const CARRIED: [&str; 5] = ["code", "message", "retryable", "retry_after_seconds", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
@@ -51,8 +48,7 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     check_taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
 }
 
-/// Returns the Rust names that other modules import from a contract. For entries that could not be
-/// read, it takes the names from the text.
+/// Takes the names of entries that could not be read from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
     let Files { service, errors: _, types, reserved: _, defaults: _, tools, is_whole: _ } = files;
     let mut names: Vec<String> = ["CATALOGUE", "Command", "Contract"].map(str::to_owned).into();

@@ -39,7 +39,7 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     }
     briefs(contract, files, words, report);
     retired::check_values(files, report);
-    // Another mistake may hide or change a name. Each text with that name would then be a further
+    // Another mistake may hide or change a name, and each text with that name would be a further
     // mistake.
     if report.count() > 0 {
         return;
@@ -48,7 +48,6 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     written.iter().for_each(|text| unknown_words(text, &vocabulary, report));
     retired::check_texts(&written, &vocabulary, files, report);
     next_steps(contract, files, report);
-    // Without a mistake, each stanza has become a tool.
     for ((file, raw), lowered) in tools_of(files).zip(contract.tools()) {
         tool(contract, lowered, file, raw, report);
     }
@@ -57,7 +56,6 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     }
 }
 
-/// Checks the texts of one tool.
 fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, report: &mut Report) {
     if let Some(not_when) = &raw.not_when
         && !report.is_reported(&at(file, not_when.span()))
@@ -101,7 +99,6 @@ fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, repo
     }
 }
 
-/// Checks the lengths of texts that clients read as a whole.
 fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let service = files.service.service.as_ref();
     let [list, doc] = [service.map(|service| service.tools.span()), service.map(|service| service.doc.span())];
@@ -135,7 +132,6 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     told(Rule::InstructionsLead, "the first paragraph of the instructions", lead, first);
 }
 
-/// Returns the keys whose texts a part of the instructions contains, and their lengths.
 fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)> {
     let Phrases { capability, writes, refused, forbidden, busy, untrusted, secret, .. } = &contract.phrases;
     let own = [
@@ -153,7 +149,6 @@ fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)
     all.filter(|(_, part)| text.contains(part.as_str())).map(|(key, part)| (key, part.chars().count())).collect()
 }
 
-/// Says by how much to shorten a text, and which of its parts are the longest.
 fn shorten(over: usize, mut parts: Vec<(String, usize)>) -> String {
     parts.sort_by_key(|(_, length)| Reverse(*length));
     let parts: Vec<_> = parts.iter().map(|(key, length)| format!("{key} {length}")).collect();
@@ -173,8 +168,8 @@ fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report
     }
 }
 
-/// Checks the next steps. After a state that is not final or not certain, the next step is a call
-/// that every reader of tasks may make.
+/// Requires a call that every reader of tasks may make after a state that is not final or not
+/// certain.
 fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
     const UNCLEAR: [&str; 3] = ["dispatched", "success_unverified", "timeout"];
     let Some(reading) = contract.read_tool() else { return };
@@ -231,8 +226,8 @@ fn placeholders(ContractText { place, text, placeholders }: &ContractText<'_>, w
     }
 }
 
-/// Returns the contents of each pair of braces, or the text after an unclosed one. Lists, such as
-/// `{code, message}`, and JSON are not placeholders.
+/// Returns the contents of each pair of braces, or the text after an unclosed one. Skips lists,
+/// such as `{code, message}`, and JSON.
 fn slots(text: &str) -> impl Iterator<Item = &str> {
     let inner = text.split('{').skip(1).map(|rest| rest.split_once('}').map_or(rest, |(name, _)| name));
     inner.filter(|inner| !inner.contains([',', ':', '"']))

@@ -1,5 +1,4 @@
-//! Helpers that all parts of the lowering share: requirements for names and texts, the place of a
-//! problem, and the walk over all tools.
+//! Helpers that all parts of the lowering share.
 
 use crate::names;
 use crate::raw::{self, At, Files};
@@ -44,12 +43,10 @@ pub(super) fn require_name(file: usize, name: &At<String>, report: &mut Report) 
     }
 }
 
-/// Returns the tools of all files, each with the position of its file.
 pub(super) fn tools_of(files: &Files) -> impl Iterator<Item = (usize, &At<raw::Tool>)> {
     (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |tool| (n, tool)))
 }
 
-/// Lists the keys that are missing.
 pub(super) fn list_missing(keys: &[(&str, bool)]) -> String {
     let lacking = keys.iter().filter(|(_, lacks)| *lacks).map(|(key, _)| format!("`{key}`"));
     lacking.collect::<Vec<_>>().join(", ")

@@ -1,6 +1,5 @@
 //! Lowers tools: resolves the names that they use and derives the parts that a contract does not
-//! write. `lowering` is the context of all steps; `tasks` lowers the policies of tools that make
-//! tasks; `reading` derives the tool that reads tasks; `http` lowers the twins under `/v1`.
+//! write.
 
 mod http;
 mod lowering;
@@ -23,8 +22,7 @@ use lowering::{Arguments, Lowering};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Longest name of a tool: clients put up to 27 characters in front of it, and providers accept 64
-/// in total.
+/// Clients put up to 27 characters in front of it, and providers accept 64 in total.
 const MAX_NAME: usize = 37;
 
 pub(crate) const RETIRED: &str = "choose another name; whoever still uses the old one must meet an error";
@@ -46,17 +44,14 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
     domains
 }
 
-/// The names and routes of the tools so far.
 #[derive(Default)]
 struct Seen {
-    /// The name on the wire and the place, by name in Rust.
     names: HashMap<String, (String, String)>,
     routes: Routes,
 }
 
 impl Lowering<'_> {
-    /// Fills in the framework's words for keys that the tool that reads tasks leaves out. These
-    /// texts get the place of its name.
+    /// Gives the framework's words the place of the tool's name.
     fn complete(&self, tool: &At<raw::Tool>) -> At<raw::Tool> {
         let mut whole = (**tool).clone();
         if let (EffectName::ReadTask, Some(words)) = (*whole.effect, &self.scope.files.defaults.read_task) {
@@ -115,7 +110,6 @@ impl Lowering<'_> {
         };
         let (unread, known) = (&self.scope.files.service.permission.unread, &self.scope.permissions);
         let permission = self.find(Rule::UnknownPermission, "permission", permission, unread, known, |p| &p.name);
-        // The target of the tool that reads tasks is reported below.
         let lowered_target = match target.as_ref().filter(|_| **effect != EffectName::ReadTask) {
             Some(target) => self.target(target, &arguments).map(Some),
             None => Some(None),
@@ -156,7 +150,6 @@ impl Lowering<'_> {
         })
     }
 
-    /// Returns a text that every tool must have.
     fn require_text(&mut self, tool: &At<raw::Tool>, key: &str, text: Option<&At<String>>) -> Option<String> {
         if text.is_none() {
             self.add(Rule::Shape, tool, format!("missing key `{key}`"), Some(format!("add `{key} = ...`")));
@@ -164,7 +157,6 @@ impl Lowering<'_> {
         text.map(|text| self.scope.words.say(self.file, Some(text), self.report))
     }
 
-    /// Adds the derived arguments, and reports arguments that a contract must not write.
     fn derive_arguments(&mut self, tool: &raw::Tool, arguments: &mut Arguments<'_>) {
         match *tool.effect {
             EffectName::Task => {
@@ -245,8 +237,6 @@ impl Lowering<'_> {
         Some(TargetSpec { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })
     }
 
-    /// Returns true if an object has the flags of a resource as its `capabilities`, or if the
-    /// types cannot be read.
     fn shows_capabilities(&self, resource: &str) -> bool {
         let types = &self.scope.files.types.r#type;
         let flags = format!("{}Capabilities", names::pascal(resource));
@@ -307,8 +297,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Derives the errors that a call can end with from what the tool declares. The tool's own
-    /// errors come last.
     fn derive_errors(
         &self,
         target: Option<&TargetSpec>,

@@ -13,27 +13,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use toolwarrant_common::MAX_INTEGER;
 
-/// The place of a field, which decides the flags that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldPlace {
     Argument,
     Result,
 }
 
-/// All named types, each after the types that it contains.
 pub(crate) struct Types {
     pub(super) done: Vec<Arc<NamedType>>,
-    /// Types with problems, which are already reported. A use of such a type is not another
-    /// problem.
+    /// Already reported. A use of such a type is not another problem.
     broken: Vec<String>,
-    /// Types that could not be read.
     unread: Unread,
-    /// Resources that could not be read. Each would add two types.
     unread_resources: Unread,
 }
 
 impl Types {
-    /// Lowers the types of the file. The types of resources and those of the framework come first.
     pub(crate) fn lower(
         raw: &Named<raw::Type>,
         resources: &Named<raw::Resource>,
@@ -65,8 +59,8 @@ impl Types {
         types
     }
 
-    /// Lowers a type after the types that it contains, and finds cycles. `open` are the types that
-    /// are being lowered.
+    /// Lowers a type after the types that it contains, and finds cycles. `open` are those that are
+    /// being lowered.
     fn complete<'a>(&mut self, name: &str, raw: &'a Named<raw::Type>, open: &mut Vec<&'a str>, report: &mut Report) {
         let Some((key, ty)) = raw.iter().find(|(key, _)| key.as_str() == name) else { return };
         if self.find(name).is_some() || self.broken.iter().any(|broken| broken == name) {
@@ -91,7 +85,6 @@ impl Types {
         }
     }
 
-    /// Finds the type that a name outside types.toml refers to.
     pub(crate) fn find_named(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Arc<NamedType>> {
         let found = self.find(name);
         if found.is_none() && !self.is_noted(name) {
@@ -101,7 +94,6 @@ impl Types {
         found
     }
 
-    /// Lowers fields or arguments, and checks that each is valid in its place.
     pub(crate) fn fields(
         &self,
         file: usize,
@@ -113,7 +105,6 @@ impl Types {
         raw.filter_map(|(name, field)| self.field(file, name, field, place, report)).collect()
     }
 
-    /// Returns true if a missing type is already reported as a problem.
     fn is_noted(&self, name: &str) -> bool {
         let resource = name.strip_suffix("Capability").or_else(|| name.strip_suffix("Capabilities"));
         self.broken.iter().any(|broken| broken == name)
@@ -190,7 +181,7 @@ impl Types {
             name: name.to_string(),
             doc: doc.to_string(),
             ty,
-            // A `nullable` argument is reported above. Its author meant an optional one.
+            // The author of a `nullable` argument meant an optional one.
             optional: is(optional) || (argument && is(nullable)),
             nullable: is(nullable),
             secret: is(secret),
@@ -229,7 +220,6 @@ fn element(name: &str) -> (&str, bool) {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).map_or((name, false), |inner| (inner, true))
 }
 
-/// Returns true if values of a type can be any sentence.
 fn any_text(ty: &Type) -> bool {
     match ty.element() {
         Type::String => true,
@@ -255,8 +245,6 @@ fn is_argument(ty: &Type) -> bool {
     }
 }
 
-/// Derives the types of resources: `PrinterCapability` and `PrinterCapabilities` for a resource
-/// `printer`.
 fn of_resources(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     let both = |(name, resource): (&At<String>, &raw::Resource)| {
         let capabilities = resource.capability.iter().flat_map(Named::iter);
@@ -274,7 +262,6 @@ fn of_resources(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     resources.iter().flat_map(both).collect()
 }
 
-/// Lowers named members: the values of an enum, or the capabilities of a resource.
 pub(super) fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut Report) -> Vec<Member> {
     let Some(raw) = raw else { return Vec::new() };
     require_distinct(file, raw.keys(), report);
@@ -340,7 +327,6 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     whole.then_some(lowered)
 }
 
-/// Lowers the rule for a string. `wrong` reports a mistake at a place.
 fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> StringSpec {
     let raw::Type { kind, min_length, max_length, prefix, charset, .. } = raw;
     let rule = StringSpec {
@@ -364,8 +350,6 @@ fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> Strin
     rule
 }
 
-/// Lowers the fields of an object; included fields come first. Returns `None` if a field could not
-/// be lowered.
 fn object(
     include: Option<&At<String>>,
     fields: Option<&Named<raw::Field>>,
@@ -392,7 +376,7 @@ fn object(
     whole.then_some(all)
 }
 
-/// Splits a charset such as `a-z0-9-` into its ranges. A `-` at either end stands for itself.
+/// Splits `a-z0-9-`. A `-` at either end stands for itself.
 fn ranges(charset: &str) -> Vec<(char, char)> {
     let chars: Vec<char> = charset.chars().collect();
     let mut ranges = Vec::new();

@@ -1,8 +1,7 @@
 //! The texts of a contract and of the framework, with their placeholders filled in.
 //!
-//! `{name}` in a text stands for a name or a number of the contract, so that a contract writes each
-//! only once. Placeholders that depend on one tool or one failure remain for its description or
-//! message: [`DEFERRED`].
+//! Placeholders that depend on one tool or one failure ([`DEFERRED`]) remain for its description or
+//! message.
 
 use super::require::{at, require_text, tools_of};
 use crate::model::{Phrases, State};
@@ -15,21 +14,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use toolwarrant_common::{MAX_WAIT_SECONDS, TASKS_KEPT_DAYS};
 
-/// The placeholders that a description or a failure fills in.
 pub(crate) const DEFERRED: [&str; 8] =
     ["resource", "permission", "capability", "final", "retryable", "retry_after_seconds", "task_id", "request_id"];
 
-/// The values of the placeholders, and the framework's texts that are needed.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// `{resource}`.
     resource: String,
-    /// The other placeholders.
     values: Vec<(String, String)>,
     tasks: bool,
     requires: bool,
     capabilities: bool,
-    /// The texts that were filled in, as they are written, by the result.
     pub(super) written: RefCell<HashMap<String, String>>,
 }
 
@@ -68,24 +62,19 @@ impl Words {
         words
     }
 
-    /// Returns true if a placeholder of this name has a value other than a number of the contract.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         let numbered = self.values.iter().filter(|(known, _)| known == name).count();
         numbered > 1 || DEFERRED.contains(&name)
     }
 
-    /// Returns the names of the placeholders that every text can have.
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|(name, _)| name.as_str()).chain(["resource"])
     }
 
-    /// Fills in the placeholders of a text.
     pub(crate) fn fill(&self, text: &str) -> String {
         self.keep(text, fill_resource(&self.replace_shared(text), &self.resource))
     }
 
-    /// Fills in the placeholders of a text for descriptions, except those that differ by
-    /// description.
     pub(crate) fn fill_shared(&self, text: &str) -> String {
         self.keep(text, self.replace_shared(text))
     }
@@ -102,17 +91,14 @@ impl Words {
         self.values.iter().fold(text.to_owned(), fill)
     }
 
-    /// Returns true if a tool makes or reads tasks.
     pub(crate) fn has_tasks(&self) -> bool {
         self.tasks
     }
 
-    /// Returns the name of the tool that reads tasks.
     pub(crate) fn read_tool(&self) -> &str {
         self.values.first().map_or("", |(_, name)| name)
     }
 
-    /// Returns a text with its placeholders filled in. A missing text is empty.
     pub(crate) fn say(&self, file: usize, text: Option<&At<String>>, report: &mut Report) -> String {
         let Some(text) = text else { return String::new() };
         require_text(file, text, report);
@@ -120,7 +106,7 @@ impl Words {
     }
 }
 
-/// Returns the tools that read one target of the kind that tasks act on: `get_printer or get_tray`.
+/// Returns `get_printer or get_tray`: the tools that read one target of the kind that tasks act on.
 fn look_tools(files: &Files) -> String {
     let of = |effect: EffectName| tools_of(files).map(|(_, tool)| tool).filter(move |tool| *tool.effect == effect);
     let resource = |tool: &At<raw::Tool>| tool.target.as_ref().map(|target| target.resource.to_string());
@@ -130,7 +116,6 @@ fn look_tools(files: &Files) -> String {
     if names.is_empty() { "whatever shows it".to_owned() } else { names.join(" or ") }
 }
 
-/// Writes a number with a comma before each three digits.
 fn group_digits(number: u32) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -143,8 +128,7 @@ fn group_digits(number: u32) -> String {
     out
 }
 
-/// Returns the sentences that several tools share. Each is empty unless a tool needs it or the
-/// contract sets it.
+/// Leaves a sentence empty unless a tool needs it or the contract sets it.
 pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
     let mut say = |key: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool, fill: fn(&Words, &str) -> String| {
         let default = files.defaults.phrase.as_ref().filter(|_| useful);
@@ -153,7 +137,6 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
         fill(words, text)
     };
     let Words { tasks, requires, capabilities, .. } = *words;
-    // A description fills in the values of its own tool.
     let (shared, whole) = (Words::fill_shared, Words::fill);
     Phrases {
         needs: say(|phrase| &phrase.needs, true, shared),
@@ -175,7 +158,6 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
     }
 }
 
-/// Returns every state of a task. The list is empty if no tool makes tasks.
 pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<State> {
     for (name, state) in files.service.state.iter() {
         if !STATES.contains(&name.as_str()) {
@@ -203,17 +185,14 @@ pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<S
     if words.tasks { states.into() } else { Vec::new() }
 }
 
-/// Returns the contract's version of a state, and the framework's.
 fn states_of<'a>(files: &'a Files, name: &str) -> [Option<&'a raw::State>; 2] {
     [&files.service.state, &files.defaults.state].map(|states| states.get(name))
 }
 
-/// Returns a number under `[limits]`.
 pub(super) fn limit(files: &Files, key: fn(&raw::Limits) -> &Option<At<u32>>) -> Option<&At<u32>> {
     first([&files.service.limits, &files.defaults.limits].map(Option::as_ref), key)
 }
 
-/// Returns a key of the first table that has it: the contract's or, without it, the framework's.
 pub(super) fn first<T, U>(tables: [Option<&T>; 2], key: fn(&T) -> &Option<U>) -> Option<&U> {
     tables.into_iter().flatten().find_map(|table| key(table).as_ref())
 }

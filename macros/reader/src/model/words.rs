@@ -1,6 +1,6 @@
 //! The shared sentences of a contract, the lengths of texts that clients take, and retired names.
 
-/// The longest texts, in characters, that clients take whole.
+/// In characters.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct ReadersSpec {
     pub description: u32,
@@ -12,8 +12,7 @@ pub struct ReadersSpec {
     pub brief: u32,
 }
 
-/// Sentences that several tools share, grouped by where they appear. In those of descriptions,
-/// placeholders for a tool's own words remain.
+/// Phrases of descriptions still have placeholders for a tool's own words.
 #[derive(Debug, Default, serde::Serialize)]
 pub struct Phrases {
     pub needs: String,
@@ -34,7 +33,6 @@ pub struct Phrases {
     pub curable: String,
 }
 
-/// Names that were retired and never return.
 #[derive(Debug, Default)]
 pub struct ReservedSpec {
     pub tools: Vec<String>,

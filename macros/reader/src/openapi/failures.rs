@@ -1,5 +1,5 @@
-//! The answers that refuse a request: those of the tool, and those of the request itself. Codes
-//! with the same status are one response, a union by `code`.
+//! The answers that refuse a request. Codes with the same status are one response, a union by
+//! `code`.
 
 use super::Writing;
 use super::schemas::{ALLOW, Components, REQUEST_ID, RETRY_AFTER, headers, reference};
@@ -7,18 +7,14 @@ use crate::model::{Contract, ErrorCode, Http, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The refusals of every request, for any path.
 const OF_EVERY_REQUEST: [&str; 6] =
     ["unauthenticated", "method_not_allowed", "request_timeout", "body_too_large", "overloaded", "internal"];
 
-/// The additional refusals of a request for a tool.
 const OF_A_CALL: [&str; 3] = ["invalid_argument", "rate_limited", "no_route"];
 
-/// The additional refusal of a request with a body.
 const OF_A_BODY: &str = "unsupported_media_type";
 
 impl Writing<'_> {
-    /// Returns every failure that a call of the tool can end with, by status.
     pub(super) fn failures(&mut self, tool: &ToolSpec) -> Map<String, Value> {
         let body = tool.http.as_ref().is_some_and(Http::has_body).then_some(OF_A_BODY);
         let roles = OF_EVERY_REQUEST.into_iter().chain(OF_A_CALL).chain(body);
@@ -30,7 +26,6 @@ impl Writing<'_> {
         )
     }
 
-    /// Returns every failure that a request for the document can end with, by status.
     pub(super) fn failures_of_the_document(&mut self) -> Map<String, Value> {
         let (contract, components) = (self.contract, &mut self.components);
         by_status(contract, components, errors_in_roles(contract, OF_EVERY_REQUEST))
@@ -44,7 +39,6 @@ fn errors_in_roles(
     roles.into_iter().filter_map(|role| contract.role(role).map(|error| &**error))
 }
 
-/// Makes one response for each status. Statuses ascend; the codes of one status keep their order.
 fn by_status<'a>(
     contract: &'a Contract,
     components: &mut Components<'_>,
@@ -100,7 +94,7 @@ fn response(components: &mut Components<'_>, codes: &[&ErrorCode]) -> Value {
     })
 }
 
-/// Makes the schema of a failure, closed. Types are UpperCamelCase, so no type has this name.
+/// Names the schema by the code: types are UpperCamelCase, so none has that name.
 fn failure(components: &mut Components<'_>, error: &ErrorCode) -> Value {
     let ErrorCode { code, retryable, fields, .. } = error;
     let mut schema = json!({
@@ -127,7 +121,6 @@ fn failure(components: &mut Components<'_>, error: &ErrorCode) -> Value {
     components.schema(&format!("error_{code}"), schema)
 }
 
-/// Returns the meaning of a failure under `/v1`.
 fn meaning(error: &ErrorCode) -> &str {
     if plays(error, "method_not_allowed") { "The path takes other methods." } else { &error.meaning }
 }

@@ -1,5 +1,5 @@
-//! The components of the document: a schema for each named type that a twin takes or returns, and
-//! the parts that answers share.
+//! The components of the document: a schema for each named type of a twin, and the parts that
+//! answers share.
 
 use crate::model::{Contract, Field, Kind, Member, NamedType, Type};
 use crate::{STATES, type_schema};
@@ -11,19 +11,16 @@ pub(super) const LOCATION: &str = "Location";
 pub(super) const ALLOW: &str = "Allow";
 pub(super) const ETAG: &str = "ETag";
 
-/// The components that the document refers to so far.
 pub(super) struct Components<'a> {
     contract: &'a Contract,
     schemas: Map<String, Value>,
     responses: Map<String, Value>,
 }
 
-/// Makes a reference to a component. Names have no characters that a JSON pointer escapes.
 pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
 }
 
-/// Refers to the headers of an answer, by their names.
 pub(super) fn headers(names: &[&str]) -> Value {
     names.iter().map(|name| ((*name).to_owned(), reference("headers", name))).collect::<Map<_, _>>().into()
 }
@@ -33,7 +30,6 @@ impl<'a> Components<'a> {
         Self { contract, schemas: Map::new(), responses: Map::new() }
     }
 
-    /// Returns all components, with these security schemes.
     pub(super) fn finish(self, schemes: Map<String, Value>) -> Value {
         let Self { contract, mut schemas, mut responses } = self;
         schemas.sort_keys();
@@ -52,7 +48,6 @@ impl<'a> Components<'a> {
         components
     }
 
-    /// Adds a response under that name, unless it exists, and refers to it.
     pub(super) fn response(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.responses.contains_key(name) {
             let response = make(self);
@@ -61,7 +56,6 @@ impl<'a> Components<'a> {
         reference("responses", name)
     }
 
-    /// Refers to a named type.
     pub(super) fn reference(&mut self, ty: &NamedType) -> Value {
         let mut schema = match &ty.kind {
             Kind::Object(fields) => self.object(fields),
@@ -75,8 +69,7 @@ impl<'a> Components<'a> {
         self.schema(&ty.name, schema)
     }
 
-    /// Adds a schema under that name and refers to it. Derived types with the same name can differ:
-    /// later ones get a number.
+    /// Numbers a derived type whose name another one has.
     pub(super) fn schema(&mut self, name: &str, schema: Value) -> Value {
         let numbered = (2..).map(|n| format!("{name}{n}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
@@ -87,7 +80,6 @@ impl<'a> Components<'a> {
         reference
     }
 
-    /// Makes the schema of an object in an answer.
     pub(super) fn object(&mut self, fields: &[Field]) -> Value {
         let whole = Kind::Object(fields.to_vec());
         let mut schema = type_schema(&NamedType { name: String::new(), doc: String::new(), kind: whole });
@@ -103,7 +95,6 @@ impl<'a> Components<'a> {
         schema
     }
 
-    /// Puts references in place of the named types in the schema of a value of type `ty`.
     pub(super) fn reference_types(&mut self, ty: &Type, mut schema: Value) -> Value {
         match ty {
             Type::Named(named) => self.reference(named),
@@ -116,8 +107,6 @@ impl<'a> Components<'a> {
         }
     }
 
-    /// Writes the doc of an enum and the meaning of each value. The contract defines the meanings
-    /// of states.
     fn meanings(&self, doc: &str, members: &[Member]) -> String {
         let states = members.iter().map(|member| member.name.as_str()).eq(STATES);
         let state = |name: &str| self.contract.states.iter().find(|state| states && state.name == name);
@@ -130,7 +119,6 @@ impl<'a> Components<'a> {
     }
 }
 
-/// Makes the headers of answers.
 fn all_headers() -> Value {
     let header = |text: &str, schema: Value| json!({"description": text, "required": true, "schema": schema});
     json!({

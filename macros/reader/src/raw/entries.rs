@@ -5,7 +5,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 
-/// A value and its place in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct At<T>(toml::Spanned<T>);
 
@@ -14,7 +13,6 @@ impl<T> At<T> {
         self.0.span()
     }
 
-    /// Returns another value with the place of this one.
     pub(crate) fn with<U>(&self, value: U) -> At<U> {
         At(toml::Spanned::new(self.span(), value))
     }
@@ -33,20 +31,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     }
 }
 
-/// A table of named entries, in the order of the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Named<T> {
     pub(crate) entries: Vec<(At<String>, T)>,
     pub(crate) unread: Unread,
 }
 
-/// Entries that could not be read. Their problems are already reported, so a use of one is not
-/// reported as unknown.
+/// Their problems are already reported, so a use of one is not reported as unknown.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unread {
-    /// Entries by name.
     pub(crate) names: Vec<String>,
-    /// True if the whole file is broken, so that it may contain any name.
+    /// The whole file is broken, so that it may contain any name.
     pub(crate) anything: bool,
 }
 

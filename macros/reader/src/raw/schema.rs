@@ -1,18 +1,14 @@
-//! The schemas of the structs that read the files. Editors complete and check a file with them.
+//! The schemas of the structs that read the files, for editors.
 
 use super::{At, Named};
 use serde_json::{Map, Value, json};
 
-/// A type that a part of a file is read as.
 pub(crate) trait EditorSchema {
-    /// True if a key of this type may be left out.
     const OPTIONAL: bool = false;
 
-    /// Returns the schema, and adds those of the tables in it to `tables`.
     fn schema(tables: &mut Map<String, Value>) -> Value;
 }
 
-/// The keys of a table.
 #[derive(Default)]
 pub(crate) struct TableKeys {
     properties: Map<String, Value>,
@@ -20,7 +16,6 @@ pub(crate) struct TableKeys {
 }
 
 impl TableKeys {
-    /// Adds a key. `doc` are the lines of its doc comment.
     pub(crate) fn add<T: EditorSchema>(&mut self, name: &'static str, doc: &[&str], tables: &mut Map<String, Value>) {
         let name = name.trim_start_matches("r#");
         self.properties.insert(name.to_owned(), describe(T::schema(tables), doc));
@@ -29,7 +24,6 @@ impl TableKeys {
         }
     }
 
-    /// Returns the schema of a table with these keys.
     pub(crate) fn table(self, doc: &[&str]) -> Value {
         let mut schema = json!({"type": "object", "additionalProperties": false, "properties": self.properties});
         if !self.required.is_empty() {
@@ -38,7 +32,6 @@ impl TableKeys {
         describe(schema, doc)
     }
 
-    /// Returns the schema of a file with these keys and the tables in them.
     pub(crate) fn file(self, name: &str, required: &[&str], doc: &[&str], tables: Map<String, Value>) -> Value {
         let schema = json!({"type": "object", "properties": self.properties, "required": required});
         let mut schema = describe(schema, doc);
@@ -51,7 +44,6 @@ impl TableKeys {
     }
 }
 
-/// Adds the lines of a doc comment to a schema.
 pub(crate) fn describe(mut schema: Value, doc: &[&str]) -> Value {
     if !doc.is_empty() {
         schema["description"] = doc.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("\n").into();
@@ -59,7 +51,6 @@ pub(crate) fn describe(mut schema: Value, doc: &[&str]) -> Value {
     schema
 }
 
-/// Returns a reference to the schema with that name, which is made on the first use.
 pub(crate) fn refer(
     tables: &mut Map<String, Value>,
     name: &str,

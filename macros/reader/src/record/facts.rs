@@ -8,7 +8,6 @@ use crate::rules::FRAMEWORK_TYPES;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Returns all facts.
 pub(super) fn facts(contract: &Contract) -> BTreeMap<String, Value> {
     let mut facts = Facts { contract, all: BTreeMap::new() };
     facts.service();
@@ -137,8 +136,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Adds the contract's own types and the framework's. The types that follow from permissions,
-    /// probes and capabilities are no facts of their own.
+    /// Leaves out types that follow from permissions, probes and capabilities.
     fn types(&mut self) {
         let contract = self.contract;
         let derived = contract.resources.iter().flat_map(|resource| {
@@ -151,7 +149,7 @@ impl Facts<'_> {
             let is_own = !FRAMEWORK_TYPES.split_whitespace().any(|known| known == ty.name);
             self.add_type(if is_own { "type" } else { "framework.type" }, ty);
         }
-        // The answers of tools of tasks. A field for a target follows from the tools.
+        // A field for a target follows from the tools.
         for tool in contract.tools().filter(|tool| tool.tells_of_tasks()) {
             self.add_type("framework.type", &tool.result);
         }
@@ -256,7 +254,6 @@ impl Facts<'_> {
     }
 }
 
-/// Spells a type as a contract does.
 fn spell(ty: &Type) -> String {
     match ty {
         Type::String => "string".to_owned(),
@@ -269,7 +266,6 @@ fn spell(ty: &Type) -> String {
     }
 }
 
-/// Spells a range of a charset.
 fn range((from, to): &(char, char)) -> String {
     if from == to { from.to_string() } else { format!("{from}-{to}") }
 }

@@ -6,7 +6,6 @@ use toolwarrant_common::{
     MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS,
 };
 
-/// Returns the facts, by the key without `framework.`.
 pub(super) fn facts() -> [(&'static str, Value); 15] {
     [
         (

@@ -1,8 +1,6 @@
 //! The baseline: bare `axum::serve` and a handler that reads the body and returns bytes that it
-//! received at its start.
-//!
-//! It does not have keys, limits or deadlines. Its reply has the same body as the program's, and
-//! only the content type of its headers.
+//! received at its start. It has no keys, limits or deadlines, and of the program's headers only
+//! the content type.
 
 use crate::cores;
 use crate::server::Server;
@@ -19,18 +17,15 @@ use serde_json::json;
 use std::io::{Read, stdin};
 use std::process::Command;
 
-/// Starts a baseline that answers with the body of that reply, on the core of the servers.
 pub(crate) fn start(reply: &WireReply) -> Result<Server> {
     Server::start(as_baseline(cores::command_for_server(std::env::current_exe()?)), reply.body()?)
 }
 
-/// Adds to a command that runs this program the argument that makes it a baseline.
 pub(crate) fn as_baseline(mut command: Command) -> Command {
     command.arg("baseline");
     command
 }
 
-/// Answers every request with the bytes on standard input, until it is killed.
 pub(crate) fn serve() -> Result<()> {
     let mut body = Vec::new();
     stdin().read_to_end(&mut body)?;
@@ -39,7 +34,7 @@ pub(crate) fn serve() -> Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", json!({"listens": listener.local_addr()?}));
-        // As the program does it. Otherwise a reply in two parts waits for an acknowledgement.
+        // Like the program. Otherwise a reply in two parts waits for an acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         Ok(axum::serve(listener, Router::new().route("/mcp", post(answer))).await?)
     })

@@ -1,26 +1,21 @@
-//! Parses callgrind's output: the instructions of each function itself, and the number of its
-//! calls. Does not start programs.
-//!
-//! Start at [`Profile::read`].
+//! Parses callgrind's output. Start at [`Profile::read`].
 
 use std::collections::HashMap;
 
-/// The work of each function, by its name.
 #[derive(Debug, Default)]
 pub(crate) struct Profile(HashMap<String, Did>);
 
-/// The work of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Did {
-    /// Instructions of its own, without those of the functions that it called.
+    /// Without those of callees.
     pub(crate) instructions: f64,
     pub(crate) calls: f64,
 }
 
 impl Profile {
-    /// Parses a dump. It contains a name once, and then its number: `fn=(12) name`, `fn=(12)`. A
-    /// line of costs has the place and the instructions. The line after `calls=` has the cost of
-    /// the callee, which the callee's own lines contain, too.
+    /// Parses a dump. It has a name once, and then its number: `fn=(12) name`, `fn=(12)`. A line of
+    /// costs has the place and the instructions. The line after `calls=` has the cost of the
+    /// callee, which is in the callee's own lines, too.
     pub(crate) fn read(dump: &str) -> Self {
         let (mut names, mut did) = (HashMap::<&str, &str>::new(), HashMap::<&str, Did>::new());
         let (mut function, mut callee, mut of_callee) = ("", "", false);
@@ -60,7 +55,6 @@ impl Profile {
         beyond
     }
 
-    /// Returns the sum of both profiles.
     pub(crate) fn and(mut self, other: &Self) -> Self {
         for (name, did) in &other.0 {
             self.add(name, *did);
@@ -68,7 +62,6 @@ impl Profile {
         self
     }
 
-    /// Returns the sum over the functions that `is_one` selects.
     pub(crate) fn sum(&self, is_one: impl Fn(&str) -> bool) -> Did {
         self.0.iter().filter(|(name, _)| is_one(name)).fold(Did::default(), |sum, (_, did)| Did {
             instructions: sum.instructions + did.instructions,
@@ -76,7 +69,6 @@ impl Profile {
         })
     }
 
-    /// Returns the functions with the most instructions, the largest first.
     pub(crate) fn largest(&self, count: usize) -> Vec<(&str, Did)> {
         let mut all: Vec<_> = self.0.iter().map(|(name, did)| (name.as_str(), *did)).collect();
         all.sort_by(|(_, one), (_, other)| other.instructions.total_cmp(&one.instructions));
@@ -91,7 +83,6 @@ impl Profile {
     }
 }
 
-/// Stores the name in `(12) name`, and returns its number.
 fn intern_name<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a str {
     match text.split_once(' ') {
         Some((number, name)) => {
@@ -102,8 +93,8 @@ fn intern_name<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a 
     }
 }
 
-/// Strips suffixes of a name. A recursive function has a name per depth, `name'2`; a library
-/// function may have a version, `name@@GLIBC_2.3`.
+/// Removes the depth of a recursive function, `name'2`, and the version of a library's,
+/// `name@@GLIBC_2.3`.
 fn plain(name: &str) -> &str {
     let name = name.split_once("@@").map_or(name, |(name, _)| name);
     match name.rsplit_once('\'') {

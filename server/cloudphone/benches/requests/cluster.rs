@@ -1,8 +1,7 @@
-//! A replica on PostgreSQL. Nothing is bound to a core, and the load sleeps: replica, PostgreSQL
-//! and load share all cores.
+//! A replica on PostgreSQL. Nothing is bound to a core, and the load sleeps.
 //!
-//! The service is [`replica`](crate::replica), whose executor answers at once. So an accepted task
-//! ends within moments, and its steps take part in each figure.
+//! The executor answers at once. So an accepted task ends within moments, and its steps take part
+//! in each figure.
 
 pub(crate) mod endurance;
 mod reads;
@@ -26,10 +25,8 @@ use tempfile::TempDir;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_operator::StoreOptions;
 
-/// The pause of the load when there is no reply.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// A store with applications, and the folders of its replicas.
 struct ClusterRig {
     postgres: Postgres,
     home: TempDir,
@@ -48,7 +45,7 @@ pub(crate) fn run() -> Result<Missed> {
 }
 
 impl ClusterRig {
-    /// Makes the tables, and the applications. `home` is on the file system of PostgreSQL.
+    /// Expects `home` on the file system of PostgreSQL.
     fn make(postgres: Postgres, home: TempDir, applications: usize) -> Result<Self> {
         let data = home.path().join("r1");
         let place =
@@ -61,7 +58,6 @@ impl ClusterRig {
         Ok(Self { postgres, home, keys })
     }
 
-    /// Starts the replica of that number, from 1 on.
     fn replica(&self, number: usize, flags: &[&str]) -> Result<Server> {
         let folder = |number: usize| self.home.path().join(format!("r{number}"));
         let (name, data, url) = (format!("r{number}"), folder(number), self.postgres.url());
@@ -73,18 +69,15 @@ impl ClusterRig {
     }
 }
 
-/// Returns the ids of phones, each of which can take one write.
 fn phones() -> impl Iterator<Item = String> {
     let phones: Vec<_> = Sim::new(1, replica::DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
     phones.into_iter().map(|id| id.as_str().to_owned())
 }
 
-/// Returns a request to write to a phone. A boot takes no time.
 fn write(key: &Key, phone: Option<String>, action: &str) -> Vec<u8> {
     request(key, &call("set_power", json!({"device_id": phone, "action": action})))
 }
 
-/// Adds a line to what was missed, if a figure is beyond its limit.
 fn check(missed: &mut Missed, is_kept: bool, line: String) {
     if !is_kept {
         missed.push(line);

@@ -7,13 +7,11 @@ use crate::{Missed, baseline, folder, median};
 use anyhow::{Context, Result};
 use std::time::Duration;
 
-/// The highest ratio of CPU time per request to that of the baseline, with [`MANY`] connections.
+/// Ratio of CPU time per request to the baseline, with [`MANY`] connections.
 const GATES: [(&str, f64); 4] = [("initialize", 1.3), ("tools/list", 1.3), ("get_device", 1.3), ("list_devices", 1.5)];
 const MANY: usize = 32;
 
-/// The number of measurements of the program and of the baseline, taken in turn.
 const ROUNDS: usize = 7;
-/// The duration of one load.
 const SPAN: Duration = Duration::from_millis(300);
 
 pub(crate) fn run() -> Result<Missed> {
@@ -47,8 +45,6 @@ pub(crate) fn run() -> Result<Missed> {
     Ok(missed)
 }
 
-/// Prints the medians of all rounds, which are pairs of the program and the baseline. Returns the
-/// ratio of their CPU times.
 fn show(name: &str, connections: usize, rounds: &[(Load, Load)], gate: Option<f64>) -> f64 {
     let of = |figure: &dyn Fn(&(Load, Load)) -> f64| median(rounds.iter().map(figure).collect());
     let rate = of(&|(ours, _)| ours.waits[0].len() as f64 / ours.span.as_secs_f64());

@@ -1,8 +1,5 @@
-//! Assigns cores: servers run on one, the load on another, so that neither takes time from the
-//! other.
-//!
-//! `taskset` sets this. If it or a second core is missing, processes are not bound, and a line
-//! reports it.
+//! Assigns cores: servers run on one, the load on another. If `taskset` or a second core is
+//! missing, processes are not bound, and a line reports it.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -20,14 +17,12 @@ static BINDS: LazyLock<bool> = LazyLock::new(|| {
     binds
 });
 
-/// Binds this process to the core of the load.
 pub(crate) fn keep_for_the_load() {
     if *BINDS {
         succeeds(&["-c", "-p", LOAD, &std::process::id().to_string()]);
     }
 }
 
-/// Returns a command that runs a program on the core of the servers.
 pub(crate) fn command_for_server(program: impl AsRef<OsStr>) -> Command {
     if !*BINDS {
         return Command::new(program);

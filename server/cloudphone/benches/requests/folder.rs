@@ -1,5 +1,4 @@
-//! Data folders with applications and keys, made without a command for each: by the registry or, if
-//! there are many, directly in the database.
+//! Data folders with applications and keys.
 
 use anyhow::{Context, Result};
 use cloudphone::phones::contract::CATALOGUE;
@@ -14,27 +13,23 @@ use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{Names, OpenedData, StoreOptions, local_operator};
 
-/// A key and its secret.
 #[derive(Clone)]
 pub(crate) struct Key {
     pub(crate) key_id: String,
     pub(crate) secret: String,
 }
 
-/// Creates a folder for the files of a bench. It is removed when this value is dropped.
 pub(crate) fn home() -> Result<TempDir> {
     Ok(TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?)
 }
 
-/// Makes a data folder for the program with one application. Returns its path and the key.
 pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
     let data = home.path().join("data");
     let key = make(&data, 0)?;
     Ok((data, key))
 }
 
-/// Makes a data folder for the program, and returns the key of its application. The others only
-/// exist: the secrets of their keys are unknown.
+/// Returns the key of the first application. The secrets of the others are unknown.
 pub(crate) fn make(data: &Path, others: usize) -> Result<Key> {
     let key = make_at(data, 1, &StoreOptions::default())?.pop().context("a key")?;
     if others > 0 {
@@ -43,7 +38,6 @@ pub(crate) fn make(data: &Path, others: usize) -> Result<Key> {
     Ok(key)
 }
 
-/// Makes applications in this place, each of which sees every device. Returns their keys.
 pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) -> Result<Vec<Key>> {
     let names = Names {
         keys: KeyPrefixes { id: "cpk_", secret: "cps_" },
@@ -68,7 +62,6 @@ pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) ->
     })
 }
 
-/// Makes an application without limits of permissions or rate, and its key.
 async fn application(registry: &Registry, n: usize) -> Result<Key> {
     let new = NewApplication {
         name: format!("bench {n}"),
@@ -83,8 +76,8 @@ async fn application(registry: &Registry, n: usize) -> Result<Key> {
     Ok(Key { key_id, secret: secret.expose().clone() })
 }
 
-/// Adds `count` applications like the first, each with a key whose secret is unknown. Through the
-/// store, each would be a separate write to the disk, which takes minutes.
+/// Inserts keys with unknown secrets. Through the store, each would be a separate write to the
+/// disk, which takes minutes.
 fn add_strangers(database: &Path, count: usize) -> Result<()> {
     let mut db = Connection::open(database)?;
     let transaction = db.transaction()?;
@@ -109,7 +102,6 @@ fn permissions() -> Vec<String> {
     ["device", "stream"].map(str::to_owned).into()
 }
 
-/// Returns grants for every device, as the command `device assign APPLICATION --all` gives them.
 fn everything() -> Grants {
     Grants::nothing().with("device", Granted::all())
 }

@@ -1,12 +1,10 @@
 //! The instructions, allocations and readings of the clock that a request takes. Callgrind counts
 //! them, so the figures have no noise.
 //!
-//! The program has one runtime thread and one connection, and gets one request at a time. Each
-//! operation is requested a number of times, and then a larger number of times; the difference is
-//! the cost of the requests, without any other work. The thread that serves is counted separately
-//! from threads that work once a second. Only user space counts. Valgrind does not offer
-//! instructions for SHA-256 to programs, so the cost of SHA-256 in software is shown separately,
-//! too. Start at [`run`].
+//! The program has one runtime thread and one connection. The difference of two runs of different
+//! length is the cost of the requests. Threads that work once a second are counted separately. Only
+//! user space counts. Valgrind has no instructions for SHA-256, so SHA-256 in software is also
+//! shown alone. Start at [`run`].
 
 use crate::callgrind::{Did, Profile};
 use crate::folder::Key;
@@ -32,28 +30,24 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 use toolwarrant_base::clock::Clock;
 
-/// Limits that exceed the count by this factor are reported, because they catch little.
 const LOOSE: f64 = 1.1;
 
-/// The largest difference between two runs, in percent. The number of looks at a task depends on
-/// time, so writes are exempt.
+/// In percent. The number of looks at a task depends on time, so writes are exempt.
 const STEADY: f64 = 0.5;
 const WRITE: &str = "set_power";
 
-/// The requests before anything is counted, those of the shorter span, and how many more the longer
-/// one has.
+/// Before the count, in the shorter span, and how many more in the longer one.
 const WARM: usize = 50;
 const SHORT: usize = 100;
 const MORE: usize = 1_000;
 
-/// The time until requests are in the audit, and the time until the task of a write has ended.
+/// Until requests are in the audit, and until the task of a write has ended.
 const FLUSHED: Duration = Duration::from_millis(1_300);
 const ENDED: Duration = Duration::from_secs(8);
 
 /// Enough for one write on each.
 const DEVICES: u32 = 20_000;
 
-/// The number of functions that are listed per operation.
 const LARGEST: usize = 10;
 
 pub(crate) fn run() -> Result<Missed> {
@@ -98,28 +92,20 @@ pub(crate) fn run() -> Result<Missed> {
     Ok(missed)
 }
 
-/// The cost of an operation, and the cost of the baseline with the same reply.
 struct Counted {
     name: String,
     ours: Cost,
     baseline: Option<Cost>,
 }
 
-/// The cost of a request.
 struct Cost {
-    /// In the thread that serves it.
     serving: Profile,
-    /// In all threads.
     whole: Profile,
 }
 
-/// The figures that are shown of a cost.
 struct Figures {
-    /// In the thread that serves.
     instructions: f64,
-    /// In all other threads.
     elsewhere: f64,
-    /// In both.
     sha: f64,
     allocations: f64,
     clock_readings: f64,
@@ -138,7 +124,7 @@ impl Figures {
         }
     }
 
-    /// Returns the work that is left for a processor with instructions for SHA-256.
+    /// Returns the work on a processor with instructions for SHA-256.
     fn rest(&self) -> f64 {
         self.instructions + self.elsewhere - self.sha
     }
@@ -152,7 +138,6 @@ impl Figures {
         )
     }
 
-    /// Notes figures that are beyond their limits, and limits that are far above.
     fn judge(&self, name: &str, missed: &mut Missed, loose: &mut Vec<String>) {
         let Some(limit) = LIMITS.iter().find(|limit| limit.operation == name) else {
             missed.push(format!("{name} has no limit in limits.rs"));
@@ -179,8 +164,8 @@ impl Figures {
     }
 }
 
-/// Counts every operation in a program on its own folder. Two such counts do not disturb each
-/// other, because instructions do not depend on time.
+/// Counts every operation. Two counts at a time do not disturb each other, because instructions do
+/// not depend on time.
 fn count() -> Result<Vec<Counted>> {
     let home = folder::home()?;
     let (data, key) = folder::one(&home)?;
@@ -208,10 +193,8 @@ fn count() -> Result<Vec<Counted>> {
     Ok(counted)
 }
 
-/// Makes the bytes of a request.
 type Requests<'a> = Box<dyn Fn() -> Vec<u8> + 'a>;
 
-/// Returns the ways to read a device besides the first revision: in each later one, and signed.
 fn other_ways(key: &Key) -> Vec<(&'static str, Requests<'_>)> {
     let later = REVISIONS.into_iter().skip(1).map(|revision| {
         let request = in_revision(key, revision, "get_device", &json!({"device_id": device(DEVICE)}));
@@ -221,7 +204,6 @@ fn other_ways(key: &Key) -> Vec<(&'static str, Requests<'_>)> {
     later.chain([("signed", Box::new(signed) as Requests<'_>)]).collect()
 }
 
-/// Returns writes on phones without earlier writes, and the form of their replies.
 fn writes<'a>(key: &'a Key, program: &Observed) -> Result<(Requests<'a>, Form)> {
     let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
     let phones = RefCell::new(phones.into_iter());
@@ -234,10 +216,8 @@ fn writes<'a>(key: &'a Key, program: &Observed) -> Result<(Requests<'a>, Form)> 
     Ok((Box::new(next), form))
 }
 
-/// A server under callgrind.
 struct Observed {
     server: Server,
-    /// The folder of its dumps.
     dumps: PathBuf,
 }
 
@@ -257,7 +237,6 @@ impl Observed {
         Ok(Self { server, dumps })
     }
 
-    /// Returns the cost of a request, including the work that follows it within `after`.
     fn cost(&self, requests: &dyn Fn() -> Vec<u8>, form: &Form, after: Duration) -> Result<Cost> {
         let mut stream = TcpStream::connect(self.server.address)?;
         stream.set_nodelay(true)?;
@@ -279,7 +258,7 @@ impl Observed {
         Ok(Cost { serving: serving.context("a thread")?, whole })
     }
 
-    /// Returns the work since the last dump, by thread: each thread has its own file, `out.3-07`.
+    /// Reads a file per thread, such as `out.3-07`.
     fn dump(&self) -> Result<BTreeMap<String, Profile>> {
         let told = Command::new("callgrind_control").args(["--dump", &self.server.id()?.to_string()]).output();
         let told = told.context("cannot run callgrind_control, which comes with valgrind")?;
@@ -296,7 +275,6 @@ impl Observed {
     }
 }
 
-/// Sends a request and reads its reply, which must have that form.
 fn exchange(stream: &mut TcpStream, request: &[u8], form: &Form) -> Result<()> {
     stream.write_all(request)?;
     let (mut reply, mut part) = (Vec::new(), [0; 64 * 1024]);

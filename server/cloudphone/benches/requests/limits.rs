@@ -1,17 +1,14 @@
-//! The limits of a request. A change that makes a request cheaper should lower its limit; a table
-//! shows limits that have become loose.
+//! The limits of a request. A change that makes a request cheaper should lower its limit.
 
-/// The limits of one operation, some percent above the last count.
+/// Some percent above the last count.
 pub(crate) struct Limit {
     pub(crate) operation: &'static str,
-    /// In the thread that serves the request, SHA-256 in software included.
+    /// SHA-256 in software included.
     pub(crate) instructions: f64,
-    /// In all other threads. They work once a second, so the figure depends on the number of
-    /// requests per second.
+    /// In threads that work once a second, so it depends on the number of requests per second.
     pub(crate) elsewhere: f64,
-    /// In all threads.
     pub(crate) allocations: f64,
-    /// In all threads. Some readings come once a second, too.
+    /// Some come once a second, too.
     pub(crate) clock_readings: f64,
 }
 
@@ -20,7 +17,6 @@ const fn limit(operation: &'static str, of: [f64; 4]) -> Limit {
     Limit { operation, instructions, elsewhere, allocations, clock_readings }
 }
 
-/// The limits of what callgrind counts.
 pub(crate) const LIMITS: [Limit; 9] = [
     limit("initialize", [36_400.0, 500.0, 9.8, 9.9]),
     limit("tools/list", [47_300.0, 500.0, 9.9, 9.9]),

@@ -1,7 +1,5 @@
-//! The load: requests on many connections from one thread, in a closed or an open loop.
-//!
-//! This thread never sleeps during a load: the server would have to wake it, and more often the
-//! slower the server is. Start at [`load`].
+//! Requests on many connections from one thread. It never sleeps during a load: the server would
+//! have to wake it, and more often the slower it is. Start at [`load`].
 
 use crate::server::Server;
 use crate::wire::{self, Form, HEAD_END, PATIENCE, find};
@@ -11,38 +9,28 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The rule for when the next request is sent.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// On each connection when its reply has arrived: a slow server gets fewer requests.
+    /// When the reply has arrived: a slow server gets fewer requests.
     Closed,
-    /// This many per second, by a schedule that does not wait for replies. The wait of a request
-    /// for a connection counts.
+    /// By a schedule. The wait of a request for a connection counts.
     PerSecond(u32),
 }
 
-/// Requests of one kind.
 pub(crate) struct Stream<'a> {
-    /// Makes the bytes of the next request.
     pub(crate) requests: &'a dyn Fn() -> Vec<u8>,
-    /// The form of each reply.
     pub(crate) form: Form,
     pub(crate) connections: usize,
     pub(crate) pace: Pace,
 }
 
-/// The result of a load.
 pub(crate) struct Load {
-    /// The duration of each reply, by stream.
     pub(crate) waits: Vec<Vec<Duration>>,
-    /// The CPU time of the server for all of them.
     pub(crate) cpu: Duration,
-    /// The duration of the whole load.
     pub(crate) span: Duration,
 }
 
 impl Load {
-    /// Returns the CPU time per request, in µs.
     pub(crate) fn cpu_micros(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.waits.iter().map(Vec::len).sum::<usize>() as f64
     }
@@ -55,14 +43,13 @@ pub(crate) fn quantile(waits: &mut [Duration], share: f64) -> f64 {
     waits.get(at).map_or(f64::NAN, |wait| wait.as_secs_f64() * 1e6)
 }
 
-/// Loads a server with all streams at once for the time of `span`. Every reply must have the form
-/// of its stream.
+/// Loads one server. Every reply must have the form of its stream.
 pub(crate) fn load(server: &Server, streams: &[Stream<'_>], span: Duration) -> Result<Load> {
     load_all(&[server], streams, span, Duration::ZERO)
 }
 
-/// Loads several servers, each with the same number of connections of a stream. Sleeps for `pause`
-/// when no reply is there, so that servers can use the core of the load.
+/// Divides connections evenly. Sleeps for `pause` when no reply is there, so that servers can use
+/// the core of the load.
 pub(crate) fn load_all(servers: &[&Server], streams: &[Stream<'_>], span: Duration, pause: Duration) -> Result<Load> {
     let lanes = streams.iter().map(|stream| Lane::connect(servers, stream)).collect::<Result<Vec<_>>>();
     let mut lanes = lanes.context("cannot connect")?;
@@ -88,7 +75,6 @@ pub(crate) fn load_all(servers: &[&Server], streams: &[Stream<'_>], span: Durati
     Ok(Load { waits: lanes.into_iter().map(|lane| lane.waits).collect(), cpu, span: begun.elapsed() })
 }
 
-/// A stream that is running.
 struct Lane<'a> {
     stream: &'a Stream<'a>,
     clients: Vec<Client>,
@@ -107,8 +93,7 @@ impl<'a> Lane<'a> {
         self.clients.iter().any(|client| client.begun.is_some())
     }
 
-    /// Sends the requests that are due, on connections that are free. The connections take turns,
-    /// because the server closes one that is idle for long.
+    /// Uses connections in turn, because the server closes one that is idle for long.
     fn send(&mut self, start: Instant) -> Result<()> {
         let turn = self.sent as usize % self.clients.len().max(1);
         let (last, first) = self.clients.split_at_mut(turn);
@@ -126,7 +111,6 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// Reads what is there. Returns the number of complete replies.
     fn read(&mut self) -> Result<usize> {
         let before = self.waits.len();
         for client in &mut self.clients {
@@ -136,14 +120,11 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// A connection with at most one outstanding request.
 struct Client {
     stream: TcpStream,
-    /// The time when the request was due, until its reply has arrived.
     begun: Option<Instant>,
     reply: Vec<u8>,
     filled: usize,
-    /// The start and the end of the body, once the head has arrived.
     body: Option<(usize, usize)>,
 }
 
@@ -160,7 +141,6 @@ impl Client {
         Ok(self.stream.write_all(request)?)
     }
 
-    /// Reads the available part of the reply. Returns its duration when the reply is complete.
     fn read(&mut self, form: &Form) -> Result<Option<Duration>> {
         let Some(begun) = self.begun else { return Ok(None) };
         match self.stream.read(&mut self.reply[self.filled..]) {

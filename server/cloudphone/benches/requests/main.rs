@@ -1,13 +1,9 @@
-//! The cost of a request: `cargo xtask bench`. `docs/performance.md` explains how to read its
-//! tables.
+//! The cost of a request: `cargo xtask bench`. `docs/performance.md` explains its tables.
 //!
-//! The program serves from its own folders, on one core; the load comes from this process, on
-//! another. A section measures one thing and prints a table; [`SECTIONS`] lists all sections. The
-//! program is compared with a *baseline*: bare `axum::serve` and a handler that reads the body and
-//! returns the same bytes. The two are measured in turn, so that other work of the machine affects
-//! both.
-//!
-//! Figures beyond their limits are listed together at the end, and fail the run.
+//! The program serves on one core; the load comes from this process, on another. The program is
+//! compared with a *baseline*: bare `axum::serve` and a handler that reads the body and returns the
+//! same bytes. Both are measured in turn, so that other work of the machine affects both. Figures
+//! beyond their limits fail the run.
 
 mod baseline;
 mod callgrind;
@@ -28,19 +24,16 @@ use anyhow::{Context, Result, ensure};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The figures of a section that are beyond their limits, one line each.
 type Missed = Vec<String>;
 
-/// Measures one thing, and prints it.
 type Section = fn() -> Result<Missed>;
 
-/// Sections that use all cores. They come before this process is bound to one.
+/// Run before this process is bound to one core.
 const ON_ALL_CORES: [&str; 3] = ["instructions", "cluster", ON_REQUEST];
 
-/// The section that runs only if it is named, because it takes longest.
+/// Runs only if it is named, because it takes longest.
 const ON_REQUEST: &str = "endurance";
 
-/// Each section by its name.
 const SECTIONS: [(&str, Section); 6] = [
     ("instructions", instructions::run),
     ("cluster", cluster::run),
@@ -81,7 +74,6 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the median.
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,5 +1,5 @@
-//! A service that several processes can run, and whose executor answers at once: the contract of
-//! the product with simulated phones. This program is that service if a variable asks for it.
+//! A service that several processes can run: the product's contract with simulated phones, and an
+//! executor that answers at once. A variable makes this program that service.
 
 use crate::server::{Server, serve as serve_with};
 use anyhow::Result;
@@ -22,10 +22,10 @@ use toolwarrant::{BoxFuture, Service, Setup};
 
 const VARIABLE: &str = "BENCH_SERVES";
 
-/// The number of phones. Half of them are plain, and each gets one write.
+/// Half of them are plain, and each gets one write.
 pub(crate) const DEVICES: u32 = 1_000_000;
 
-/// Shutdowns wait until a phone is restarted. Then this number of them ends per second.
+/// Shutdowns wait until a phone is restarted. Then this many end per second.
 pub(crate) const ENDS_PER_SECOND: u32 = 1_000;
 
 #[derive(Clone, Debug, Args)]
@@ -34,21 +34,17 @@ struct BenchFlags {
     sim_devices: u32,
 }
 
-/// Carries out everything at once, except for shutdowns.
 #[derive(Default)]
 struct Immediate {
-    /// The time from which shutdowns end; `None` while they wait.
+    /// When shutdowns begin to end.
     open: watch::Sender<Option<Instant>>,
-    /// The number of shutdowns so far.
     begun: AtomicU32,
 }
 
-/// Returns true if this process is to be the service.
 pub(crate) fn is_asked() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// Starts the service as another process.
 pub(crate) fn start(data: &Path, flags: &[&str]) -> Result<Server> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env(VARIABLE, "");
@@ -57,7 +53,6 @@ pub(crate) fn start(data: &Path, flags: &[&str]) -> Result<Server> {
     Server::start(command, b"")
 }
 
-/// Carries out the command line of this process.
 pub(crate) fn serve() -> ExitCode {
     cloudphone::program::<BenchFlags>().run(|Setup { flags, clock, .. }| {
         let sim = Arc::new(Sim::new(1, flags.sim_devices, clock.clone(), &[0; 32]));

@@ -1,4 +1,4 @@
-//! Server processes: starts them, and reads their usage from the system. Does not send requests.
+//! Server processes, and their usage.
 
 use crate::cores;
 use crate::wire::PATIENCE;
@@ -13,14 +13,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// A server process. It ends when this value is dropped.
 pub(crate) struct Server {
     process: Process,
-    /// The address at which it serves.
     pub(crate) address: SocketAddr,
-    /// The time from its start until it served.
     pub(crate) ready_after: Duration,
-    /// The runtime that has read the output of the process.
     _runtime: Runtime,
 }
 
@@ -32,7 +28,7 @@ impl Deref for Server {
 }
 
 impl Server {
-    /// Starts a process that reads `input` and prints, as JSON, its address when it serves.
+    /// Starts a process that reads `input` and prints its address as JSON.
     pub(crate) fn start(mut command: Command, input: &[u8]) -> Result<Self> {
         let mut file = tempfile::tempfile()?;
         file.write_all(input)?;
@@ -49,12 +45,10 @@ impl Server {
         Ok(Self { process, address, ready_after, _runtime: runtime })
     }
 
-    /// Starts the program on the core of the servers.
     pub(crate) fn program(data: &Path, devices: u32) -> Result<Self> {
         Self::start(serve(cores::command_for_server(PROGRAM), data, devices), b"")
     }
 
-    /// Waits until the server has finished its work.
     pub(crate) fn rest(&self) -> Result<()> {
         let (begun, mut before) = (Instant::now(), self.cpu()?);
         loop {
@@ -69,11 +63,9 @@ impl Server {
     }
 }
 
-/// The program that is measured.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_cloudphone");
 
-/// Adds the arguments of `serve` to a command: the number of simulated devices, and a connection
-/// limit above what a bench opens.
+/// Allows more connections than a bench opens.
 pub(crate) fn serve(mut command: Command, data: &Path, devices: u32) -> Command {
     command.arg("--data").arg(data).args(["serve", "--json", "--listen", "127.0.0.1:0"]);
     // Profilers may inspect it.

@@ -5,7 +5,7 @@ use crate::wire::PAGE;
 use crate::{Missed, folder, median};
 use anyhow::Result;
 
-/// The longest time from a start until the program serves, in seconds.
+/// In seconds, until the program serves.
 const READY_WITHIN: f64 = 2.0;
 const STARTS: usize = 3;
 

@@ -1,5 +1,4 @@
-//! Writes: the number of tasks accepted per second when many clients write, each on its own phone,
-//! and the effect on reads.
+//! Tasks accepted per second when many clients write, and the effect on reads.
 
 use crate::load::{Pace, Stream, load, quantile};
 use crate::server::Server;
@@ -15,11 +14,10 @@ use toolwarrant_base::clock::Clock;
 const WRITERS: usize = 64;
 const SPAN: Duration = Duration::from_secs(5);
 
-/// Reads per second, by schedule.
 const READS: u32 = 500;
 const READERS: usize = 4;
 
-/// Half of them are plain, and they must suffice for one write on each.
+/// Half of them are plain, and must suffice for one write on each.
 const DEVICES: u32 = 200_000;
 
 pub(crate) fn run() -> Result<Missed> {

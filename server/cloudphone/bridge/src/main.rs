@@ -1,7 +1,5 @@
-//! A program that connects clients which cannot set headers with a server of cloud phones, and does
-//! nothing else.
-//!
-//! It contains neither a database nor a server, so it is small and runs where desktop clients run.
+//! Connects clients that cannot set headers with a server of cloud phones. It has no database and
+//! no server, so it is small and runs where desktop clients run.
 
 use std::process::ExitCode;
 use toolwarrant_client::{ClientNames, bridge_program};

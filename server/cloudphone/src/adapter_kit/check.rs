@@ -1,10 +1,10 @@
-//! `platform check`: tests step by step that an account works, and proves what a reading on it
-//! follows.
+//! `platform check`: tests step by step that an account works, and proves what readings on it
+//! follow.
 //!
-//! The checks call the platform directly: they do not create a task, and no application is charged.
-//! An operator must ask for a check that changes a phone; its findings say what it saw. Only this
-//! module records that a reading follows the effect of a command in both directions. Until then, a
-//! missing effect on this account is not evidence. Start at [`check`] and [`prove`].
+//! The checks call the platform directly: there is no task, and no application is charged. An
+//! operator must ask for a check that changes a phone. Only this module records that a reading
+//! follows a command in both directions. Until then, a missing effect on this account is no
+//! evidence. Start at [`check`] and [`prove`].
 
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
@@ -19,16 +19,13 @@ use std::time::Duration;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::{Clock, Random, Timestamp};
 
-/// The number of phones that are listed to find one that can be read.
 const SOUGHT: u16 = 1_000;
 
-/// The time between two looks, and the longest time for a change whose pace the phone does not
-/// give.
+/// Between two looks, and for a change whose pace the phone does not give.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Checks credentials, clock, listing, reading and session of a platform. Does not change a phone.
-/// The check issues one session, which expires by itself.
+/// Does not change a phone. Issues one session, which expires by itself.
 pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
     let mut findings = platform.account().await;
     if findings.iter().any(|finding| !finding.sound) {
@@ -74,7 +71,6 @@ pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
     findings
 }
 
-/// Reads the start of a phone.
 async fn read_start(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "start of a phone";
     const REMEDY: &str = "restarts cannot be verified; check that commands are allowed on this account";
@@ -86,7 +82,6 @@ async fn read_start(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
 
 const ADDRESS: &str = "address of a phone";
 
-/// Reads the address from which a phone makes requests.
 async fn read_address(platform: &dyn Platform, phone: &DeviceReading, runs_commands: bool) -> Result<Exits, Finding> {
     const NO_COMMAND: &str = "proxies cannot be verified; check that commands are allowed on this account";
     const NO_ECHO: &str =
@@ -103,8 +98,8 @@ async fn read_address(platform: &dyn Platform, phone: &DeviceReading, runs_comma
     read.map_err(|error| Finding::faulty(ADDRESS, format!("{}: {error}", phone.id), remedy))
 }
 
-/// Checks that the callback listener sees the phones themselves. If it sees a forwarder, each phone
-/// seems to use each proxy.
+/// Looks for a forwarder in front of the callback listener, with which each phone seems to use each
+/// proxy.
 async fn compare(
     platform: &dyn Platform,
     (phone, address): (&DeviceReading, IpAddr),
@@ -140,7 +135,7 @@ async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     }
 }
 
-/// Reads the address of a phone without a proxy again. From then on it counts as the phone's own.
+/// Reads the address of a phone without a proxy again, as its own from then on.
 pub async fn renew(platform: &dyn Platform, id: &DeviceId) -> Finding {
     const STEP: &str = "own address";
     const REMEDY: &str = "see that it runs, without a proxy and an app that passes its traffic on, and try again";
@@ -150,8 +145,8 @@ pub async fn renew(platform: &dyn Platform, id: &DeviceId) -> Finding {
     }
 }
 
-/// Restarts a phone and, with a proxy, sets and clears that on it, to see whether readings follow.
-/// Records the directions that are proven.
+/// Restarts a phone and, with a proxy, sets and clears that. Records the directions in which
+/// readings follow.
 pub async fn prove(
     platform: &dyn Platform,
     (clock, random): (&Clock, &Random),
@@ -279,8 +274,7 @@ impl Prover<'_> {
         vec![there, back]
     }
 
-    /// Sends a command, and waits until the platform reports the outcome. Platforms refuse calls on
-    /// a phone that come right after each other, so it pauses first.
+    /// Pauses first, because platforms refuse calls on a phone that come right after each other.
     async fn carry_out(&self, command: &Command, until: Timestamp) -> Result<(), String> {
         self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
         let random = self.random.bytes().map_err(|error| error.to_string())?;
@@ -299,7 +293,6 @@ impl Prover<'_> {
         }
     }
 
-    /// Repeats `look` until it finds a sign of the effect, or until the time is over.
     async fn wait<F>(&self, until: Timestamp, look: impl Fn() -> F) -> Option<String>
     where
         F: Future<Output = Option<String>>,
@@ -312,7 +305,6 @@ impl Prover<'_> {
         }
     }
 
-    /// Withdraws a proof that this finding contradicts.
     async fn withdraw(&self, direction: Direction, finding: Finding) -> Finding {
         match self.platform.withdraw(direction, self.id).await {
             Ok(()) => finding,

@@ -1,10 +1,8 @@
-//! The guard of a platform: decides when a call may start, so that neither side is overloaded. It
-//! works for any adapter.
+//! The guard of a platform decides when a call may start, so that neither side is overloaded.
 //!
 //! A call asks for a [`Pass`] before it starts, and reports its end with it. The line applies the
 //! platform's limits. The circuit is open while the platform cannot be reached or refuses the
-//! credentials. The guard does not send anything. A write is never a trial: while the circuit is
-//! not closed, writes are refused, and a read tests whether the platform is available again.
+//! credentials. Then writes are refused, and a read tests if the platform is available again.
 
 mod call;
 mod circuit;
@@ -22,43 +20,29 @@ use tokio::sync::Notify;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::{Clock, Timestamp};
 
-/// Guards the calls to one account of a platform.
 #[derive(Debug)]
 pub struct Guard {
     clock: Clock,
     state: Mutex<GuardCore>,
-    /// Wakes the waiting calls, so that they check again.
     changed: Notify,
 }
 
-/// The state of a guard, for a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardState {
-    /// `None` if calls may start; otherwise the reason that they may not. After the time in it,
-    /// reads try.
+    /// `None` if calls may start. After the time in it, reads try.
     pub open: Option<Withheld>,
-    /// Calls that wait for their turn.
     pub waiting: usize,
-    /// Calls since the start.
     pub calls: CallCounts,
 }
 
-/// The number of calls since the start, by their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// [`CallEnd::Answered`].
     pub answered: u64,
-    /// [`CallEnd::Failed`].
     pub failed: u64,
-    /// [`CallEnd::Denied`].
     pub denied: u64,
-    /// [`CallEnd::Limited`].
     pub limited: u64,
-    /// Given up by the caller.
     pub abandoned: u64,
-    /// Calls that never started.
     pub withheld: u64,
-    /// Reads that were tried again.
     pub retried: u64,
 }
 
@@ -66,22 +50,19 @@ pub struct CallCounts {
 struct GuardCore {
     line: Line,
     circuit: Circuit,
-    /// The saved budget for retries, in calls. A retry costs [`CALLS_A_RETRY`].
+    /// In calls; a retry costs [`CALLS_A_RETRY`].
     retries: u32,
     counts: CallCounts,
 }
 
-/// The longest pause of the platform for which a write is still accepted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of calls that pay for one retry, so that retries do not double the load in an outage.
+/// Calls that pay for one retry, so that retries do not double the load in an outage.
 const CALLS_A_RETRY: u32 = 10;
 
-/// The largest budget for retries, in calls.
 const RETRIES_MAX: u32 = 10 * CALLS_A_RETRY;
 
 impl Guard {
-    /// Creates a guard without any running call.
     #[must_use]
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let (line, circuit) = (Line::new(limits), Circuit::default());
@@ -90,11 +71,8 @@ impl Guard {
         Self { clock, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Waits in the line until a call may start.
-    ///
-    /// # Errors
-    /// The call may not start, or not before `deadline`. If that is known at once, the method does
-    /// not wait.
+    /// Waits until a call may start, or fails at once if it is known that it may not before
+    /// `deadline`.
     pub async fn admit(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
         let admitted = self.wait(class, deadline).await;
         if admitted.is_err() {
@@ -103,8 +81,7 @@ impl Guard {
         admitted
     }
 
-    /// Returns the reason that a write could not start soon, if there is one. Does not charge
-    /// anything.
+    /// Returns why a write could not start soon. Charges nothing.
     #[must_use]
     pub fn would_refuse(&self) -> Option<Withheld> {
         let now = self.clock.now();
@@ -114,13 +91,12 @@ impl Guard {
         state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
     }
 
-    /// Lets the next read test the platform, whatever pause runs after failures or refused
-    /// credentials.
+    /// Lets the next read test the platform, whatever pause runs.
     pub fn urge_trial(&self) {
         self.state().circuit.urge();
     }
 
-    /// Takes a retry out of the budget. Returns false if the budget does not suffice.
+    /// Takes a retry out of the budget, if it suffices.
     pub fn may_retry(&self) -> bool {
         let mut state = self.state();
         let left = state.retries.checked_sub(CALLS_A_RETRY);
@@ -131,7 +107,6 @@ impl Guard {
         left.is_some()
     }
 
-    /// Returns the state for a monitor.
     #[must_use]
     pub fn observe(&self) -> GuardState {
         let GuardCore { line, circuit, counts, .. } = &*self.state();
@@ -158,7 +133,6 @@ impl Guard {
         }
     }
 
-    /// Returns what the call at this place has to do.
     fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Pass<'a>>, Withheld> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -186,7 +160,6 @@ impl Guard {
     }
 }
 
-/// A place in the line. Dropping it leaves the line.
 struct Place<'a> {
     guard: &'a Guard,
     number: u64,
@@ -200,19 +173,16 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Permission for one call. Dropping it without [`Self::end`] reports that the caller gave the call
-/// up.
+/// Permission for one call. One that is dropped without [`Self::end`] was given up.
 #[derive(Debug)]
 pub struct Pass<'a> {
     guard: &'a Guard,
     class: Class,
-    /// True if this call tests whether the platform is available again.
     is_trial: bool,
     end: Option<CallEnd>,
 }
 
 impl Pass<'_> {
-    /// Reports the end of the call.
     pub fn end(mut self, end: CallEnd) {
         self.end = Some(end);
     }

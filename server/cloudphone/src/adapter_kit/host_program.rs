@@ -315,7 +315,7 @@ fn interpret(program: &str, ended: Option<io::Result<ExitStatus>>) -> Sent {
             Some(code) => {
                 tracing::info!(program, code, "a program failed");
                 Sent::Err(format!("the operator's program ended with status {code}").into())
-            },
+            }
             None => Sent::NoAnswer(format!("{program} was ended: {status}").into()),
         },
         Some(Err(error)) => Sent::NoAnswer(format!("{program}: {error}").into()),

@@ -1,10 +1,8 @@
 //! The ledger of one account: what is known of its phones, in memory and in the store.
 //!
-//! Of each phone it has the id, the serial and the code, the last row, the phone's own address, and
-//! what was proven on it. An id is assigned once. It stays with its phone even if the platform
-//! renames the phone, and it never leads to another phone ([`assignment`] has the rules). Reads
-//! never wait for the platform or for the store. The adapter interprets a row; [`refresh`] decides
-//! when to read the platform. Start at [`PhoneLedger`].
+//! An id is assigned once. It stays with its phone even if the platform renames the phone, and it
+//! never leads to another phone ([`assignment`] has the rules). Reads never wait for the platform
+//! or the store. [`refresh`] decides when to read the platform. Start at [`PhoneLedger`].
 
 mod assignment;
 mod entry;
@@ -34,59 +32,46 @@ use toolwarrant::base::ignore_poison;
 use toolwarrant::files::{FileStore, ServiceFiles, StoreError};
 use toolwarrant::{Clock, Timestamp};
 
-/// A phone of a ledger.
 #[derive(Debug)]
 pub struct Listed<R: Row> {
-    /// The phone's id.
     pub id: DeviceId,
-    /// The row that the platform returned for it.
     pub row: Arc<KeptRow<R>>,
-    /// The time when the reading of the row began. A row that an earlier process read is never
-    /// current.
+    /// The time when the reading began. A row from an earlier process is never current.
     pub read_at: Timestamp,
 }
 
-/// The knowledge of the phones of one account.
 #[derive(Debug)]
 pub struct PhoneLedger<R: Row> {
     name: PlatformName,
     clock: Clock,
     /// Changes wait here for each other, and for the store.
     draft: Arc<Mutex<LedgerDraft<R>>>,
-    /// The part for readers. Locked for as long as it takes to show a page.
+    /// Readers hold it while a page is shown.
     shown: Arc<RwLock<LedgerView<R>>>,
 }
 
-/// The ledger with changes that may not be stored yet.
 #[derive(Debug)]
 struct LedgerDraft<R: Row> {
     phones: IdAssignment<R>,
     account: Knowledge,
-    /// True if the store has the entry of the account as it is.
     is_account_stored: bool,
     store: Arc<dyn FileStore>,
 }
 
-/// An iterator over phones of a ledger: id, row, and the time when the reading of the row began.
 pub type KnownPhones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a KeptRow<R>, Timestamp)>;
 
-/// The part of a ledger that readers see.
 #[derive(Debug)]
 struct LedgerView<R: Row> {
     phones: BTreeMap<DeviceId, ListedPhone<R>>,
     listed_at: Option<Timestamp>,
     account: Knowledge,
-    /// The knowledge of each phone that was ever shown.
     known: HashMap<DeviceId, Knowledge>,
 }
 
 impl<R: Row> PhoneLedger<R> {
-    /// Opens the ledger of an account. Without entries in the store, it begins with the files of an
-    /// earlier version in the data folder. A phone whose entry is damaged keeps its id, which leads
-    /// to no phone any more; the log says so.
-    ///
-    /// # Errors
-    /// A file of an earlier version cannot be read, renamed or removed.
+    /// Opens a ledger. Without entries in the store, it reads the files of an earlier version in
+    /// the data folder. A phone whose entry is damaged keeps its id, which leads to no phone any
+    /// more.
     pub fn open(files: &ServiceFiles, folder: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
         let found = entry::decode(&files.found, &name, clock.now());
         let is_account_stored = found.is_some();
@@ -101,28 +86,24 @@ impl<R: Row> PhoneLedger<R> {
         Ok(Self { name, clock, draft: Arc::new(Mutex::new(draft)), shown: Arc::new(RwLock::new(shown)) })
     }
 
-    /// Returns the name of the platform.
     #[must_use]
     pub fn name(&self) -> &PlatformName {
         &self.name
     }
 
-    /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. Each
-    /// comes with its row and the time when the reading of the row began. The phone `after` may
-    /// have disappeared. Changes of the ledger wait for `see`.
+    /// Shows the next phones in the order of their ids. The phone `after` may have disappeared.
+    /// Changes of the ledger wait for `see`.
     pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         see(&mut self.lock_view().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
     }
 
-    /// Does the same as [`Self::page`] for the phones that exist among these ids, in the order of
-    /// `ids`.
+    /// Shows the phones that exist among these ids, in their order.
     pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let shown = self.lock_view();
         see(&mut ids.iter().filter_map(|id| shown.phones.get_key_value(*id)).map(flat))
     }
 
-    /// Returns the phone of this id.
     #[must_use]
     pub fn get(&self, id: &DeviceId) -> Option<Listed<R>> {
         let shown = self.lock_view();
@@ -130,51 +111,46 @@ impl<R: Row> PhoneLedger<R> {
         Some(Listed { id: id.clone(), row: Arc::clone(row), read_at: *read_at })
     }
 
-    /// Returns true if a phone had this id, and is not shown now.
     #[must_use]
     pub fn has_left(&self, id: &DeviceId) -> bool {
         let shown = self.lock_view();
         shown.known.contains_key(id) && !shown.phones.contains_key(id)
     }
 
-    /// Returns the number of phones.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock_view().phones.len()
     }
 
-    /// Returns true if the whole platform was ever read, by this process or an earlier one.
+    /// Returns true if the whole platform was ever read, also by an earlier process.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.lock_view().listed_at.is_some()
     }
 
-    /// Returns the time since the beginning of the last reading of the whole platform; `None` if it
-    /// was never read. After a restart it may be too long, because an earlier process may have read
-    /// the platform later.
+    /// Returns the time since the last reading of the whole platform began. After a restart it may
+    /// be too long, because an earlier process may have read later.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         let listed_at = self.lock_view().listed_at?;
         Some(self.clock.now().since(listed_at))
     }
 
-    /// Returns true if a list contains a phone without a serial and with a new code, and lacks a
-    /// known phone. Then changes of codes matter.
+    /// Returns true if a list has a phone without a serial and with a new code, and lacks a known
+    /// phone. Only then do changes of codes matter.
     pub async fn needs_code_changes(&self, rows: &[R]) -> bool {
         self.draft.lock().await.phones.needs_code_changes(rows)
     }
 
-    /// Removes from a list the phones without a serial and with a new code, because each may be a
-    /// known phone.
+    /// Removes the phones without a serial and with a new code, because each may be a known phone.
     pub async fn withhold_strangers(&self, rows: &mut Vec<R>) {
         let draft = self.draft.lock().await;
         rows.retain(|row| !draft.phones.is_stranger(row));
     }
 
-    /// Takes over a list of the whole platform, whose reading began at `began`, and the platform's
-    /// records of changed codes. A phone is gone when two lists in a row lack it. Rows that were
-    /// read later stay as they are. A phone whose id cannot be stored is not shown. The change
-    /// completes even if the caller goes away.
+    /// Takes over a list whose reading began at `began`, and records of changed codes. Rows that
+    /// were read later stay. A phone whose id cannot be stored is not shown. The change completes
+    /// even if the caller goes away.
     pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) {
         self.change(move |phones| {
             phones.list(rows, &recoded, began);
@@ -183,13 +159,12 @@ impl<R: Row> PhoneLedger<R> {
         .await;
     }
 
-    /// Takes over the row of one phone, whose reading began at `began`, and the records about its
-    /// code. Works like [`Self::take`], but does not count other phones as missing.
+    /// Takes over one row like [`Self::take`], without counting other phones as missing.
     pub async fn note(&self, row: R, recoded: Vec<Recoded>, began: Timestamp) {
         self.change(move |phones| Some(phones.merge(vec![row], &recoded, began).touched)).await;
     }
 
-    /// Changes the assignment, then the store if ids or members have changed, and then what readers
+    /// Changes the assignment, then the store if ids or members have changed, then what readers
     /// see: all phones, or those that `work` returns.
     async fn change(&self, work: impl FnOnce(&mut IdAssignment<R>) -> Option<Vec<usize>> + Send + 'static) {
         let mut draft = Arc::clone(&self.draft).lock_owned().await;
@@ -219,29 +194,28 @@ impl<R: Row> PhoneLedger<R> {
         }
     }
 
-    /// Returns true if a reading is proven for this identity: on a phone or, without an id, on the
+    /// Returns true if a reading is proven for this identity, on a phone or, without an id, on the
     /// account.
     #[must_use]
     pub fn is_proven(&self, id: Option<&DeviceId>, direction: Direction, identity: &str) -> bool {
         self.lock_view().find_knowledge(id).is_some_and(|known| known.proof(direction) == Some(identity))
     }
 
-    /// Returns the address of a phone without a proxy; `None` if it can still be read.
     #[must_use]
     pub fn own_address(&self, id: &DeviceId) -> Option<OwnAddress> {
         self.lock_view().find_knowledge(Some(id))?.own_address
     }
 
-    /// Returns true if `is_so` holds for any phone: its id, what was learned about it, and its row
-    /// unless it is gone.
+    /// Returns true if `is_so` holds for any phone that was ever shown. A phone that is gone has no
+    /// row.
     pub fn any(&self, is_so: impl Fn(&DeviceId, &Knowledge, Option<&R>) -> bool) -> bool {
         let shown = self.lock_view();
         let row = |id| shown.phones.get(id).map(|(row, _)| &***row);
         shown.known.iter().any(|(id, known)| is_so(id, known, row(id)))
     }
 
-    /// Returns the first of the phones whose own address was not read before a proxy was sent, by
-    /// the order of `rank`. A phone without a rank is left out.
+    /// Returns the first phone by `rank` whose own address is neither read nor given up. A phone
+    /// without a rank is left out.
     pub fn first_without_address<K: Ord>(&self, rank: impl Fn(&DeviceId, &R) -> Option<K>) -> Option<DeviceId> {
         let shown = self.lock_view();
         let is_unread = |id: &DeviceId| shown.known.get(id).is_some_and(|known| known.own_address.is_none());
@@ -250,10 +224,6 @@ impl<R: Row> PhoneLedger<R> {
         ranked.min_by(|(one, _), (another, _)| one.cmp(another)).map(|(_, id)| id.clone())
     }
 
-    /// Records durably that a reading is proven for an identity, or that it is not proven.
-    ///
-    /// # Errors
-    /// See [`Self::learn`].
     pub async fn set_proof(
         &self,
         id: Option<&DeviceId>,
@@ -263,11 +233,8 @@ impl<R: Row> PhoneLedger<R> {
         self.learn(id, move |known| known.set_proof(direction, identity)).await
     }
 
-    /// Edits durably what was learned about a phone or, without an id, about the account. The
-    /// change completes even if the caller goes away.
-    ///
-    /// # Errors
-    /// It cannot be stored. Then it does not count.
+    /// Edits durably what is known of a phone or, without an id, of the account. The change
+    /// completes even if the caller goes away. One that cannot be stored does not count.
     pub async fn learn(
         &self,
         id: Option<&DeviceId>,
@@ -313,12 +280,10 @@ impl<R: Row> LedgerView<R> {
 }
 
 impl<R: Row> LedgerDraft<R> {
-    /// Returns what was learned about the phone in this slot, or about the account.
     fn knowledge_mut(&mut self, slot: Option<usize>) -> &mut Knowledge {
         slot.map_or(&mut self.account, |slot| &mut self.phones.holders[slot].known)
     }
 
-    /// Encodes the entries that the store lacks, with that of the account.
     fn encode(&self) -> Vec<(String, Vec<u8>)> {
         if self.is_account_stored && self.phones.dirty.is_empty() {
             return Vec::new();
@@ -326,7 +291,6 @@ impl<R: Row> LedgerDraft<R> {
         entry::encode(&AccountEntry { listed_at: self.phones.listed_at, known: self.account.clone() }, &self.phones)
     }
 
-    /// Stores the encoded entries. Returns the slots of their phones.
     async fn store(&mut self, entries: Vec<(String, Vec<u8>)>) -> Result<BTreeSet<usize>, StoreError> {
         if entries.is_empty() {
             return Ok(BTreeSet::new());
@@ -338,7 +302,6 @@ impl<R: Row> LedgerDraft<R> {
         Ok(stored)
     }
 
-    /// Shows the phones of these slots as they are, or all.
     fn show(&self, shown: &RwLock<LedgerView<R>>, touched: Option<Vec<usize>>) {
         let whole = touched.is_none().then(|| self.phones.visible_phones());
         let new: Vec<_> = {

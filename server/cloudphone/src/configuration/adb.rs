@@ -1,4 +1,4 @@
-//! A table of the kind `adb`: the phones behind an adb server of this machine.
+//! A table of the kind `adb`.
 
 use super::number::check_number;
 use crate::adapter_kit::host_program::HostProgram;
@@ -9,10 +9,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toolwarrant::config::{Findings, Spanned};
 
-/// The usual address of an adb server.
 const SERVER: &str = "127.0.0.1:5037";
 
-/// The table as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct AdbTable {
@@ -35,7 +33,6 @@ pub(super) struct AdbTable {
     clear_proxy: Option<Spanned<Vec<String>>>,
 }
 
-/// Reads the table. Returns `None` if something is missing, and reports it in `found`.
 pub(super) fn read(key: &Spanned<String>, table: AdbTable, found: &mut Findings<'_>) -> Option<AdbSettings> {
     let programs = read_programs(&table, found);
     let (server, span) =
@@ -70,8 +67,7 @@ pub(super) fn read(key: &Spanned<String>, table: AdbTable, found: &mut Findings<
     })
 }
 
-/// Reads the patterns of phones. There is no default, because a phone that only charges its battery
-/// at this machine must not be served.
+/// Has no default, because a phone that only charges its battery here must not be served.
 fn patterns(
     key: &Spanned<String>,
     only: Option<Spanned<Vec<Spanned<String>>>>,
@@ -93,7 +89,6 @@ fn patterns(
     written.into_iter().filter_map(&mut read).collect()
 }
 
-/// Reads the addresses of phones on the network.
 fn addresses(written: Vec<Spanned<String>>, only: &[PhonePattern], found: &mut Findings<'_>) -> Vec<NetworkAddress> {
     let mut read = |text: Spanned<String>| match text.get_ref().parse::<NetworkAddress>() {
         Ok(address) if only.iter().any(|pattern| pattern.admits(text.get_ref())) => Some(address),
@@ -110,8 +105,7 @@ fn addresses(written: Vec<Spanned<String>>, only: &[PhonePattern], found: &mut F
     written.into_iter().filter_map(&mut read).collect()
 }
 
-/// Reads the programs of this machine. Those that undo each other go together: nobody should switch
-/// off what he cannot switch on.
+/// Requires programs that undo each other: nobody should switch off what he cannot switch on.
 fn read_programs(table: &AdbTable, found: &mut Findings<'_>) -> AdbPrograms {
     let mut read = |keys: &[(&str, &Option<Spanned<Vec<String>>>)]| {
         let span = keys.iter().find_map(|(_, words)| words.as_ref().map(Spanned::span));

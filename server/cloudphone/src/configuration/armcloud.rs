@@ -1,4 +1,4 @@
-//! A table of the kind `armcloud`: an account at ARMCloud, VMOS Cloud or VSPhone.
+//! A table of the kind `armcloud`.
 
 use super::number::check_number;
 use crate::adapter_kit::guard::GuardLimits;
@@ -11,7 +11,6 @@ use toolwarrant::http::HttpClient;
 use toolwarrant::text::Secret;
 use url::Url;
 
-/// The table as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ArmcloudTable {
@@ -28,14 +27,12 @@ pub(super) struct ArmcloudTable {
     concurrent: Option<Spanned<u32>>,
     requests_per_second: Option<Spanned<u32>>,
     requests_per_minute: Option<Spanned<u32>>,
-    /// True if this server may make requests through proxies itself.
     #[serde(default)]
     pub(super) read_through_proxy: bool,
     #[serde(default)]
     shared_address: bool,
 }
 
-/// Reads the table. Returns `None` if something is missing, and reports it in `found`.
 pub(super) fn read(
     config: &Config,
     key: &Spanned<String>,
@@ -91,7 +88,6 @@ pub(super) fn read(
     })
 }
 
-/// Returns the family of calls that a prefix stands for.
 fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family {
     let Some(prefix) = prefix else { return Family::Armcloud };
     if !["/vcpcloud/api/padApi", "/vsphone/api/padApi"].contains(&prefix.get_ref().as_str()) {
@@ -101,8 +97,6 @@ fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family 
     Family::PadApi
 }
 
-/// Returns the scheme that signs requests to this family. Returns `None` for a scheme that the
-/// family does not accept, and reports it in `found`.
 fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Findings<'_>) -> Option<Scheme> {
     let Some(signing) = signing else { return Some(Scheme::V4) };
     let (what, help) = match signing.get_ref().as_str() {
@@ -117,8 +111,7 @@ fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Finding
     None
 }
 
-/// Refuses a base URL that the HTTP client would refuse: credentials never go to another machine
-/// without TLS.
+/// Refuses plain http to another machine, so that credentials never go there.
 fn check_url(url: Url) -> Result<Url, String> {
     judge_base_url(&url)?;
     HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())

@@ -1,9 +1,8 @@
-//! A check of a number, which kinds share.
+//! A check of numbers.
 
 use toolwarrant::config::{Findings, Spanned};
 
-/// Returns a number of the table, or the usual one. Reports one that is less than 1 or more than
-/// `most`.
+/// Returns the number, or the usual one. Reports one below 1 or above `most`.
 pub(super) fn check_number(
     name: &str,
     (usual, most): (u32, u32),

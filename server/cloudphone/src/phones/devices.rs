@@ -1,8 +1,5 @@
-//! The phones that an application sees, individually and in pages.
-//!
-//! Applies the grants of a page. list_devices, get_device and every precondition share the views
-//! that this module reads. [`tools`](super::tools) convert them into the contract's types. Start at
-//! [`Phones`].
+//! The phones that an application sees, individually and in pages, according to its grants.
+//! list_devices, get_device and every precondition share these views. Start at [`Phones`].
 
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
@@ -16,80 +13,59 @@ use toolwarrant::Clock;
 use toolwarrant::contract::{PolicyDef, ToolDef, admits};
 use toolwarrant::handler::{Caller, Flag, Granted, Grants, Resource, Run, Unresolved};
 
-/// The contract's name for phones.
 const RESOURCE: &str = "device";
 
-/// The most phones that one page examines.
 pub const EXAMINED_MAX: u16 = PAGE_EXAMINES as u16;
 const _: () = assert!(EXAMINED_MAX as u32 == PAGE_EXAMINES);
 
-/// The number of phones to read at a time if there is a filter, which may refuse any number of
-/// them.
+/// A filter may refuse any number of phones.
 const FILTERED_CHUNK: u16 = 250;
 
-/// The phones of all platforms.
 pub struct Phones {
     pub(super) platforms: Arc<Platforms>,
     pub(super) proxy_hosts: ProxyHosts,
     views: Arc<Views>,
 }
 
-/// Limits the phones of a page. A field that is `None` admits all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only phones that clients see in this state.
     pub state: Option<DeviceState>,
-    /// Only phones whose flag is true.
     pub capability: Option<DeviceCapability>,
 }
 
-/// The end of a page of an application's phones.
 #[derive(Debug)]
 pub struct Page {
-    /// The number of phones that were shown.
     pub count: usize,
-    /// The last id that was examined; the next page begins after it. `None` if this page is the
-    /// last.
+    /// The last id that was examined; `None` if this page is the last.
     pub next: Option<DeviceId>,
-    /// Platforms that were never read and may have more phones.
+    /// Platforms that may have more phones.
     pub unread: Vec<PlatformName>,
 }
 
-/// A page that is being shown.
 struct Walk<'a> {
     filter: Filter,
     limit: usize,
     count: usize,
-    /// The number of ids that may still be examined.
     left: u16,
-    /// The last phone that the filter was asked about.
     last: Option<DeviceId>,
-    /// The last id of the phones that were read.
     examined: Option<DeviceId>,
-    /// The first phone after a full page.
     behind: Option<DeviceId>,
     see: See<'a>,
 }
 
 impl Phones {
-    /// Creates a view of the phones of these platforms.
     #[must_use]
     pub fn new(platforms: Arc<Platforms>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
         Self { platforms, proxy_hosts, views: Arc::new(Views::new(clock)) }
     }
 
-    /// Returns the cache of views, for code that changes phones.
     #[must_use]
     pub fn views(&self) -> Arc<Views> {
         Arc::clone(&self.views)
     }
 
     /// Returns a phone as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago, and never older
-    /// than a list has shown it. Does not check grants.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such phone, `Left` if there was one; `Unavailable` if its platform
-    /// could not be reached.
+    /// than a list has shown it. Ignores grants.
     pub async fn find(&self, id: &DeviceId) -> View {
         let Ok(platform) = self.platforms.of(id) else { return Err(Unresolved::NotFound) };
         let listed = match platform.at_hand(id) {
@@ -104,15 +80,12 @@ impl Phones {
         })
     }
 
-    /// Shows at most `limit` phones after `after`, in the order of their ids. Examines at most
-    /// [`EXAMINED_MAX`]. `see` receives them in batches.
+    /// Shows at most `limit` phones after `after` in the order of their ids. Examines at most
+    /// [`EXAMINED_MAX`].
     ///
-    /// Without a filter, a page is full unless it is the last. The method reads one phone more than
-    /// `limit`, to learn whether a next page exists. Grants may outlive their phones. The ids of
-    /// such phones are examined and skipped, so a long run of them makes a page short.
-    ///
-    /// # Errors
-    /// The phones could not be read.
+    /// Without a filter, a page is full unless it is the last. One phone more than `limit` is read,
+    /// to learn if a next page exists. Ids of grants without phones are examined and skipped, so a
+    /// long run of them makes a page short.
     pub fn page(
         &self,
         grants: &Grants,
@@ -133,8 +106,6 @@ impl Phones {
         Ok(Page { count, next, unread })
     }
 
-    /// Walks over the granted phones after `after`. Returns the last id that was examined, or
-    /// `None` if there are no more phones.
     fn walk(
         &self,
         granted: &Granted,
@@ -153,8 +124,6 @@ impl Phones {
         Ok(None)
     }
 
-    /// Walks over the phones after `after` whose ids begin with `prefix`. Returns true if there are
-    /// no more of them.
     fn walk_prefix(
         &self,
         prefix: &str,
@@ -195,7 +164,6 @@ impl Phones {
         Ok(false)
     }
 
-    /// Does the same as [`Self::walk_prefix`] for the phones with these ids.
     fn walk_ids(&self, granted: Range<'_, Box<str>>, walk: &mut Walk<'_>) -> Result<bool, Unreachable> {
         let mut later = granted.map(|id| &**id).filter(|id| admits::<DeviceId>(id));
         while walk.left > 0 {
@@ -216,7 +184,6 @@ impl Phones {
 }
 
 impl Walk<'_> {
-    /// Returns the number of phones to read at a time.
     fn chunk(&self) -> u16 {
         match self.filter == Filter::default() {
             true => u16::try_from(self.limit - self.count).unwrap_or(u16::MAX).saturating_add(1),
@@ -224,7 +191,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Shows the phones that the filter admits, until the page is full.
     fn examine(&mut self, phones: &[&Arc<DeviceSnapshot>]) {
         if self.behind.is_some() {
             return;
@@ -289,12 +255,10 @@ impl Filter {
     }
 }
 
-/// Returns true if the application may see phones of this platform.
 fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
     grants.of(RESOURCE).is_some_and(|granted| granted.meets(&format!("{platform}-")))
 }
 
-/// Converts a reading into the result that a handler gets.
 fn view(found: Found) -> View {
     match found {
         Ok(phone) => phone.ok_or(Unresolved::NotFound),

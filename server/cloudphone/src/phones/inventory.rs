@@ -55,7 +55,6 @@ impl States for Platforms {
     }
 }
 
-/// Phones that a visit of all reads at a time.
 const VISITED: u16 = 10_000;
 
 fn device(id: &str) -> Result<DeviceId, String> {

@@ -1,9 +1,8 @@
-//! The platforms of a fleet: finds the platform of a phone, and shows the phones of all platforms
-//! in the order of their ids.
+//! The platforms of a fleet.
 //!
 //! An id is the name of its platform, `-`, and the platform's own id. Names do not contain `-`, so
-//! an id leads to one platform, and the ids of a platform are contiguous. Of several platforms, one
-//! that fails does not affect the others. Start at [`Platforms`].
+//! the ids of a platform are contiguous. Of several platforms, one that fails does not affect the
+//! others. Start at [`Platforms`].
 
 use super::contract::DeviceId;
 use super::port::{DeviceSnapshot, Platform, PlatformName, See, Unreachable};
@@ -11,45 +10,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The platforms of a fleet. The ids of each begin with its name.
 #[derive(Default)]
 pub struct Platforms(BTreeMap<PlatformName, Member>);
 
 struct Member {
     platform: Arc<dyn Platform>,
-    /// True if its last list failed.
     failed: AtomicBool,
 }
 
 impl Platforms {
-    /// Adds a platform.
     #[must_use]
     pub fn with(mut self, name: PlatformName, platform: Arc<dyn Platform>) -> Self {
         self.0.insert(name, Member { platform, failed: AtomicBool::new(false) });
         self
     }
 
-    /// Returns each platform with its name, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&PlatformName, &dyn Platform)> {
         self.0.iter().map(|(name, member)| (name, &*member.platform))
     }
 
-    /// Returns the platform of a phone, which need not exist.
-    ///
-    /// # Errors
-    /// The platform is not configured, or no longer.
     pub fn of(&self, id: &DeviceId) -> Result<&dyn Platform, Unreachable> {
         let member = owner_of(id.as_str()).and_then(|name| self.0.get(name));
         let not_configured = || Unreachable(format!("the platform of {id} is not configured").into());
         member.map(|member| &*member.platform).ok_or_else(not_configured)
     }
 
-    /// Shows the next phones of all platforms, as each platform [shows its
-    /// own](super::port::ReadPort::page).
-    ///
-    /// # Errors
-    /// The only platform could not be reached. Of several, those that could not are in
-    /// [`Self::list_unread`].
+    /// Shows phones of all platforms, in the order of their ids. Fails if the only platform cannot
+    /// be reached. Of several, those are in [`Self::list_unread`].
     pub fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         let mut left = limit;
         for (name, member) in self.0.iter().filter(|(name, _)| after.is_none_or(|id| !is_before(name, id))) {
@@ -65,10 +52,6 @@ impl Platforms {
         Ok(())
     }
 
-    /// Returns the phones that [`Self::page`] shows.
-    ///
-    /// # Errors
-    /// As those of [`Self::page`].
     pub fn list_page(&self, after: Option<&DeviceId>, limit: u16) -> Result<Vec<Arc<DeviceSnapshot>>, Unreachable> {
         let mut listed = Vec::new();
         self.page(after, limit, &mut |phones| listed.extend(phones.iter().copied().cloned()))?;
@@ -76,9 +59,6 @@ impl Platforms {
     }
 
     /// Shows the phones that exist among these ids, in the order of `ids`.
-    ///
-    /// # Errors
-    /// As those of [`Self::page`].
     pub fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
         for ids in ids.chunk_by(|a, b| owner_of(a) == owner_of(b)) {
             if let Some((name, member)) = owner_of(ids[0]).and_then(|name| self.0.get_key_value(name)) {
@@ -88,16 +68,15 @@ impl Platforms {
         Ok(())
     }
 
-    /// Returns the platforms whose phones are missing from lists: they were never read, or the last
-    /// list failed.
+    /// Returns the platforms that were never read, or whose last list failed.
     #[must_use]
     pub fn list_unread(&self) -> Vec<PlatformName> {
         let is_unread = |member: &Member| member.failed.load(Relaxed) || member.platform.is_unread();
         self.0.iter().filter(|(_, member)| is_unread(member)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Stores the outcome of a list. Writes only if it changes, because pages on all threads read
-    /// it. Returns an error of the only platform, and logs one of several.
+    /// Writes only a change, because pages on all threads read it. Logs errors of one of several
+    /// platforms.
     fn note(&self, name: &PlatformName, member: &Member, listed: Result<(), Unreachable>) -> Result<(), Unreachable> {
         if member.failed.load(Relaxed) != listed.is_err() {
             member.failed.store(listed.is_err(), Relaxed);
@@ -112,12 +91,11 @@ impl Platforms {
     }
 }
 
-/// Returns the name of the platform of a phone.
 fn owner_of(id: &str) -> Option<&str> {
     Some(id.split_once('-')?.0)
 }
 
-/// Returns true if all ids of a platform come before `id`, or are equal to it.
+/// Returns true if all ids of a platform come before `id`, or equal it.
 fn is_before(name: &PlatformName, id: &DeviceId) -> bool {
     match id.as_str().strip_prefix(name.as_str()) {
         // `.` follows `-`.

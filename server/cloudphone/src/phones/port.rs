@@ -1,8 +1,7 @@
-//! The port to a platform that runs phones. Each platform has an adapter;
-//! [`simulator`](crate::platforms::simulator) is the built-in one.
+//! The port to a platform that runs phones. Each platform has an adapter.
 //!
 //! An adapter translates the vendor's terms into those of the contract. A vendor's own text may
-//! enter a [`DeviceReading`], which is for clients, only as [`Untrusted`]. It may enter an error,
+//! enter a [`DeviceReading`], which is for clients, only as `Untrusted`. It may enter an error,
 //! which is for the log, only as [`Remark`]. Both types clean the text when they are created. The
 //! adapter words the reason for a flag that is false. It does not deal with grants or with the age
 //! of a reading.
@@ -33,7 +32,7 @@ use toolwarrant::text::{HttpsUrl, Remark, Secret, Words};
 use toolwarrant::{BoxFuture, Timestamp};
 
 /// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
-/// lock meanwhile.
+/// lock.
 pub type See<'a> = &'a mut dyn FnMut(&[&Arc<DeviceSnapshot>]);
 
 /// The result of reading one phone; `None` if there is no such phone.
@@ -48,30 +47,29 @@ pub trait Platform: ReadPort + WritePort + CheckPort {}
 impl<P: ReadPort + WritePort + CheckPort> Platform for P {}
 
 /// Reads the phones of a platform. Methods that are not async answer from memory. The adapter sets
-/// a deadline for all others.
+/// a deadline for the others.
 pub trait ReadPort: Send + Sync + 'static {
     /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. The
     /// phone `after` may have disappeared.
     ///
     /// # Errors
-    /// The platform could not be reached; then no phone was shown.
+    /// The platform could not be reached. No phone was shown.
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable>;
 
-    /// Shows the phones that exist among these ids, in the order of `ids`, like [`Self::page`].
+    /// Shows the phones that exist among these ids, in the order of `ids`.
     ///
     /// # Errors
-    /// The platform could not be reached; then no phone was shown.
+    /// The platform could not be reached. No phone was shown.
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable>;
 
-    /// Returns what memory holds about one phone, to avoid reading it again. Default: nothing, so
-    /// that the phone is read.
+    /// Returns what memory holds about one phone, to avoid another reading. Default: nothing.
     fn at_hand(&self, _: &DeviceId) -> AtHand {
         AtHand::Nothing
     }
 
     /// Reads one phone again, for a precondition. A phone that is known and cannot be read has no
-    /// state, and its true flags become [`Flag::Unreachable`]. Default: the phone as a list shows
-    /// it, which is right if lists are never old.
+    /// state, and its true flags become `Flag::Unreachable`. Default: the phone as a list shows
+    /// it, for adapters whose lists are never old.
     fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
         Box::pin(async move { Ok(self.find_all(&[id.as_str()])?.pop()) })
     }
@@ -79,7 +77,7 @@ pub trait ReadPort: Send + Sync + 'static {
     /// Returns the phones that [`Self::page`] shows.
     ///
     /// # Errors
-    /// The platform could not be reached.
+    /// As those of [`Self::page`].
     fn list_page(&self, after: Option<&DeviceId>, limit: u16) -> Result<Vec<Arc<DeviceSnapshot>>, Unreachable> {
         let mut listed = Vec::new();
         self.page(after, limit, &mut |phones| listed.extend(phones.iter().copied().cloned()))?;
@@ -96,21 +94,20 @@ pub trait ReadPort: Send + Sync + 'static {
         Ok(found)
     }
 
-    /// Returns true if a phone had this id and has left the lists. Default: false, which is right
-    /// for an adapter whose phones never leave.
+    /// Returns true if a phone had this id and has left the lists. Default: false, for adapters
+    /// whose phones never leave.
     fn has_left(&self, _: &DeviceId) -> bool {
         false
     }
 
-    /// Returns true if lists have no phone because the platform was never read. Default: false,
-    /// which is right for an adapter that knows its phones from the start.
+    /// Returns true if lists have no phone because the platform was never read. Default: false, for
+    /// adapters that know their phones from the start.
     fn is_unread(&self) -> bool {
         false
     }
 
-    /// Returns the time after which the platform of this phone can be called again, if it is known
-    /// that it is not called before. Default: `None`, which is right for an adapter that never
-    /// pauses.
+    /// Returns the time until the platform of this phone can be called again, if a pause is known.
+    /// Default: `None`, for adapters that never pause.
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
         None
     }
@@ -119,7 +116,7 @@ pub trait ReadPort: Send + Sync + 'static {
 /// The knowledge of a phone in memory.
 #[derive(Clone, Debug)]
 pub enum AtHand {
-    /// The phone as it is now. For an adapter whose lists are never old.
+    /// The phone as it is now, for adapters whose lists are never old.
     Now(Found),
     /// The phone as found by the reading that began at this time.
     Then(Arc<DeviceSnapshot>, Timestamp),
@@ -131,8 +128,7 @@ pub enum AtHand {
 /// a deadline for every async method.
 pub trait WritePort: Send + Sync + 'static {
     /// Returns the part of a proxy that the platform cannot express, such as a character in a
-    /// password. It is a fragment for the client. Default: `None`, which is right for a platform
-    /// that takes every proxy.
+    /// password. It is a fragment for the client. Default: `None`.
     fn inexpressible(&self, _: &SetProxyArgs) -> Option<Words> {
         None
     }
@@ -140,21 +136,21 @@ pub trait WritePort: Send + Sync + 'static {
     /// Issues a screen session that is valid for this phone and mode only.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 
-    /// Returns the facts about a command on this phone: what the platform can do if its answer is
-    /// lost, and what a reading can prove. The engine asks again each time that it matters.
+    /// Returns what the platform can do if the answer to a command on this phone is lost, and what
+    /// a reading can prove. The engine asks again each time that it matters.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts;
 
-    /// Sends a command under this request id. Awaits [`Leave::confirm`] right before the first byte
-    /// leaves, and then sends without waiting for anything else. Does not follow redirects and does
-    /// not repeat the request.
+    /// Sends a command under this request id. Calls [`Leave::confirm`] right before the first byte
+    /// leaves, and then sends without any other wait. Does not follow redirects and does not repeat
+    /// the request.
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent>;
 
     /// Asks the platform for the outcome of a request on this phone, by its operation if there is
     /// one. Returns `None` if the platform does not know the request.
     fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>>;
 
-    /// Makes an ordinary request on the phone, and one explicitly through `proxy` if that is
-    /// possible. Returns the addresses from which the requests were seen to come.
+    /// Makes an ordinary request on the phone, and requests explicitly through `proxy` if possible.
+    /// Returns the addresses from which the requests were seen to come.
     fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits>;
 
     /// Reads the latest start of the phone.
@@ -162,7 +158,7 @@ pub trait WritePort: Send + Sync + 'static {
 
     /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
     /// `on` is the platform's own name of the phone, which stands after the `@`. Default: does
-    /// nothing, which is right if [`Self::facts`] does not depend on it.
+    /// nothing, for adapters whose [`Self::facts`] do not depend on it.
     fn note_restart<'a>(&'a self, _: &'a DeviceId, _on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
@@ -171,24 +167,22 @@ pub trait WritePort: Send + Sync + 'static {
 /// Answers the operator: `platform check`, `platform list` and the monitor. The adapter sets a
 /// deadline for every async method.
 pub trait CheckPort: Send + Sync + 'static {
-    /// Returns the state that a monitor shows for the platform with this name. Reads memory only.
+    /// Returns the state for a monitor. Reads memory only.
     fn state(&self, name: &PlatformName) -> UpstreamState;
 
-    /// Tests the account, such as credentials and clock, for `platform check`. Does not change
-    /// anything. Default: no step, which is right for a platform without an account.
+    /// Tests the account, such as credentials and clock, without any change. Default: no step.
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async { Vec::new() })
     }
 
-    /// Returns the phones that the platform lists and this adapter does not serve, each with its
-    /// reason. `platform check` shows them after [`Self::account`]. Reads memory only. Default: no
-    /// step, which is right for an adapter that serves every phone.
+    /// Returns the phones that are listed and not served, each with its reason. Reads memory only.
+    /// Default: no step.
     fn find_unserved(&self) -> Vec<Finding> {
         Vec::new()
     }
 
     /// Judges the addresses from which ordinary requests of different phones were seen to come.
-    /// Default: they are the phones' own, which is right if nothing can stand in front of the
+    /// Default: they are the phones' own, for platforms where nothing can stand in front of the
     /// observer.
     ///
     /// # Errors
@@ -198,19 +192,19 @@ pub trait CheckPort: Send + Sync + 'static {
     }
 
     /// Reads the address of the phone without a proxy again, which then counts as its own. Default:
-    /// an error, which is right for an adapter that stores no such address.
+    /// an error.
     fn renew_address<'a>(&'a self, _: &'a DeviceId) -> Query<'a, IpAddr> {
         Box::pin(async { Err(Unreachable("this platform stores no addresses of phones".into())) })
     }
 
     /// Records that a reading followed the effect of a command on this phone in both directions.
-    /// Default: does nothing, which is right if [`WritePort::facts`] does not depend on it.
+    /// Default: does nothing, for adapters whose [`WritePort::facts`] do not depend on it.
     fn record<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Withdraws what [`Self::record`] has recorded, because a reading on this phone did not follow
-    /// a command. Default: does nothing, as that of [`Self::record`].
+    /// Withdraws what [`Self::record`] recorded, because a reading on this phone did not follow a
+    /// command. Default: does nothing.
     fn withdraw<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
@@ -244,20 +238,20 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A step whose result is as it should be.
+    /// Makes a step whose result is as it should be.
     #[must_use]
     pub fn sound(step: &'static str, found: impl Into<String>) -> Self {
         Self { step, sound: true, found: found.into(), remedy: "" }
     }
 
-    /// A step whose result is not as it should be.
+    /// Makes a step whose result is not as it should be.
     #[must_use]
     pub fn faulty(step: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
         Self { step, sound: false, found: found.into(), remedy }
     }
 }
 
-/// A kind of reading that has to be proven.
+/// A kind of reading to be proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The exit address followed a proxy that was set and cleared.

@@ -1,9 +1,8 @@
 //! Decides which hosts a phone may use as its proxy.
 //!
 //! The server never connects to a proxy and does not resolve names. But a phone runs inside the
-//! platform's network: a proxy at an address that is private, local or the platform's own would
-//! open that network to any client. The check applies to exactly what is sent: the host in its
-//! canonical spelling. Start at [`ProxyHosts::judge`].
+//! platform's network. A proxy at a private or local address would open that network to any client.
+//! The check applies to exactly what is sent. Start at [`ProxyHosts::judge`].
 //!
 //! The refused ranges are those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC
 //! 6890), and in IPv6 everything outside of global unicast, 2000::/3. Translated and 6to4 addresses
@@ -12,26 +11,22 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
 
-/// The hosts that an operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHosts {
-    /// Public addresses, and names.
     Public,
     /// Also private networks.
     PublicAndPrivate,
 }
 
-/// The kind of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostKind {
     Public,
     Private,
-    /// Never allowed. The text is the reason.
+    /// Refused whatever the operator allows.
     Barred(&'static str),
 }
 
-/// Addresses at which clouds serve credentials to their machines. 169.254.169.254 is not listed
-/// because it is link-local.
+/// Where clouds serve credentials to their machines. 169.254.169.254 is link-local already.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -39,7 +34,7 @@ const METADATA: [IpAddr; 4] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// Names of such addresses. Each entry also bars its subdomains.
+/// Each entry also bars its subdomains.
 const METADATA_NAMES: [&str; 7] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -50,14 +45,13 @@ const METADATA_NAMES: [&str; 7] = [
     "metadata.tencentyun.com",
 ];
 
-/// Names of loopback: those of RFC 6761, and those that files of host names usually contain. Each
-/// entry also bars its subdomains.
+/// Those of RFC 6761, and of usual files of host names. Each entry also bars its subdomains.
 const LOOPBACK_NAMES: [&str; 6] =
     ["localhost", "localhost.localdomain", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"];
 
-/// Domains that no public server answers for: `internal` (reserved by ICANN), `local` (RFC 6762)
-/// and the names in appendix G of that RFC, `arpa` (for `home.arpa`, RFC 8375), `onion`, `invalid`
-/// and `alt`, and those of machines and clusters.
+/// Domains that no public server answers for: `internal` (ICANN), `local` and appendix G of RFC
+/// 6762, `arpa` (for `home.arpa`, RFC 8375), `onion`, `invalid`, `alt`, and those of machines and
+/// clusters.
 const PRIVATE_DOMAINS: [&str; 13] = [
     "alt",
     "arpa",
@@ -74,13 +68,11 @@ const PRIVATE_DOMAINS: [&str; 13] = [
     "svc",
 ];
 
-/// The first address of a range, the length of its prefix, and its kind.
 type Range = (&'static str, u8, HostKind);
 
-/// The IANA IPv4 and IPv6 Special-Purpose Address Registries, both of 2025-10-09. Added are
-/// multicast (RFC 5771, RFC 4291), translated addresses (RFC 2765), site-local ones (RFC 3879), and
-/// what is not global unicast. 0.0.0.0/32 has no row of its own, and 192.0.0.170/31 stands for two
-/// rows of the registry. Mapped addresses are converted to IPv4 first.
+/// Both registries as of 2025-10-09. Added are multicast (RFC 5771, RFC 4291), translated addresses
+/// (RFC 2765), site-local ones (RFC 3879), and what is not global unicast. 0.0.0.0/32 has no row of
+/// its own, and 192.0.0.170/31 stands for two rows. Mapped addresses are converted to IPv4 first.
 const RANGES: [Range; 54] = [
     ("0.0.0.0", 8, HostKind::Barred("is unspecified")),
     ("10.0.0.0", 8, HostKind::Private),
@@ -141,22 +133,17 @@ const RANGES: [Range; 54] = [
 /// Allowed, because examples use these ranges. No example uses 3fff::/20.
 const DOCUMENTATION: HostKind = HostKind::Public;
 
-/// The reason given for an IPv4 address that programs read in different ways.
+/// Programs read such an IPv4 address in different ways.
 const AMBIGUOUS: &str =
     "can be read as another address: write an IPv4 address as four decimal numbers without leading zeros";
 
-/// The reason given for a text that is not a host.
 pub(super) const NO_HOST: &str = "is neither a host name nor an address";
 
 impl ProxyHosts {
-    /// Checks a host in any spelling that a URL admits (WHATWG URL, host parsing), except that an
-    /// IPv4 address has four decimal parts: programs read other spellings in different ways.
-    /// Returns its canonical spelling: an IPv6 address (RFC 5952) without brackets, or a name in
-    /// lower case without a dot at its end. An IPv4 address that is written as IPv6 becomes IPv4.
-    /// The canonical spelling passes the same check.
-    ///
-    /// # Errors
-    /// The reason: a fragment of a sentence that follows the host.
+    /// Returns the canonical spelling of a host, which passes the same check. An IPv6 address (RFC
+    /// 5952) has no brackets, and becomes IPv4 if it is mapped. A name is in lower case, without a
+    /// dot at its end. Any spelling of a URL (WHATWG) is accepted, except that an IPv4 address has
+    /// four decimal parts. An error is a fragment that follows the host.
     pub fn judge(self, host: &str) -> Result<String, &'static str> {
         let bare = host.parse().ok().map(|address: Ipv6Addr| Host::Ipv6(address));
         let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| NO_HOST)?;
@@ -193,14 +180,13 @@ fn kind_of(name: &str) -> HostKind {
     }
 }
 
-/// The longest name, in bytes (RFC 1035).
+/// In bytes (RFC 1035).
 const NAME_MAX: usize = 253;
 
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// Returns the kind of an address: that of its narrowest range, or that of an IPv4 address inside.
 fn kind_of_address(address: IpAddr) -> HostKind {
     if METADATA.contains(&address) {
         return HostKind::Barred("is a metadata service");
@@ -215,7 +201,6 @@ fn kind_of_address(address: IpAddr) -> HostKind {
     }
 }
 
-/// Returns the kind of the narrowest range that has an address.
 fn find_range(address: IpAddr) -> Option<HostKind> {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -318,7 +303,6 @@ mod tests {
         "proxy",
     ];
 
-    /// Hosts that every policy refuses, each with a part of the reason.
     const BARRED: &[(&str, &str)] = &[
         ("127.0.0.1", "loopback"),
         ("127.1", "loopback"),
@@ -410,7 +394,7 @@ mod tests {
         }
     }
 
-    /// The rows of both registries as of 2025-10-09. `+`: the row is allowed.
+    /// Both registries as of 2025-10-09. `+`: the row is allowed.
     const REGISTRIES: &str = "0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
         192.0.0.0/24 192.0.0.0/29 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24+
         192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.88.99.2/32 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15
@@ -447,7 +431,6 @@ mod tests {
         }
     }
 
-    /// Writes one part of an IPv4 address in base 8, 10 or 16.
     fn spell(part: u32, base: u8) -> String {
         match base {
             8 => format!("0{part:o}"),

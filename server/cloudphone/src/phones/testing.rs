@@ -13,18 +13,15 @@ use toolwarrant::handler::Flag;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
-/// A platform; `None` stands for a value that cannot be read.
+/// `None` stands for a value that cannot be read.
 #[derive(Default)]
 pub(super) struct Staged {
     pub(super) phones: Option<Vec<Arc<DeviceSnapshot>>>,
     pub(super) own: Option<&'static str>,
     pub(super) through: Option<&'static str>,
     pub(super) boot: Option<&'static str>,
-    /// The reason why no address can be read.
     pub(super) unread: Option<&'static str>,
-    /// The seconds for which a phone has run.
     pub(super) age: Option<u64>,
-    /// The address that a phone has without a proxy.
     pub(super) direct: Option<IpAddr>,
     pub(super) asked: Mutex<Vec<(TaskId, Option<String>)>>,
 }
@@ -104,7 +101,6 @@ pub(super) fn name(text: &str) -> PlatformName {
     PlatformName::parse(text).unwrap()
 }
 
-/// Returns a phone in this state that offers everything.
 pub(super) fn phone(text: &str, state: Option<DeviceState>) -> Arc<DeviceSnapshot> {
     let spec = DeviceSpec {
         model: None,

@@ -1,9 +1,5 @@
-//! The handlers of the tools. Each file of `spec/tools` whose tools have handlers has a file of the
-//! same name here.
-//!
-//! A handler converts a view into the contract's types, or checks a write against one phone. The
-//! pipeline has already checked the permission of the caller and the capabilities of the phone.
-//! [`devices`](super::devices) finds and pages phones.
+//! The handlers of the tools, one file for each file of `spec/tools`. The pipeline has already
+//! checked the permission of the caller and the capabilities of the phone.
 
 mod devices;
 mod power;
@@ -12,11 +8,9 @@ mod sessions;
 
 use toolwarrant::text::{Words, words};
 
-/// Returns the name of a variant on the wire.
 type Name<T> = fn(&T) -> &'static str;
 
-/// Checks that a phone offers the variant that an argument asks for. The error lists the variants
-/// that it offers.
+/// Fails with the variants that the phone offers.
 fn check_offer<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Name<T>) -> Result<(), Words> {
     if has.contains(asked) {
         return Ok(());

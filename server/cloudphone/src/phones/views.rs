@@ -1,8 +1,6 @@
-//! A cache of the latest reading of each phone that was read individually.
-//!
-//! It bounds the age and the number of views. If several callers want the same phone at once, one
-//! reads it and the others wait for that reading. The cache does not know the platform or grants.
-//! Start at [`Views::get`].
+//! A cache of the latest reading of each phone that was read individually, of bounded age and size.
+//! If several callers want the same phone, one reads it and the others wait. Start at
+//! [`Views::get`].
 
 use super::contract::DeviceId;
 use super::port::DeviceSnapshot;
@@ -16,20 +14,18 @@ use toolwarrant::base::ignore_poison;
 use toolwarrant::handler::Unresolved;
 use toolwarrant::{Clock, Timestamp};
 
-/// The greatest age of a view that is shown, counted from the start of its reading.
+/// From the start of the reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The most phones in the cache; each takes a few hundred bytes.
+/// Each phone takes a few hundred bytes.
 pub const CAPACITY: usize = 16_384;
 
-/// The number of parts of the cache. Phones are distributed by id, so that callers rarely wait for
-/// each other.
+/// Callers in different parts do not wait for each other.
 const PARTS: usize = 32;
 
-/// The outcome of a reading.
 pub type View = Result<Arc<DeviceSnapshot>, Unresolved>;
 
-/// The latest view of each phone, found or missing. Failed readings are not stored.
+/// Failed readings are not stored.
 #[derive(Debug)]
 pub struct Views {
     clock: Clock,
@@ -39,8 +35,7 @@ pub struct Views {
 
 type Slots = HashMap<DeviceId, Slot>;
 
-/// One reading. It is empty while the reading is running, after all callers that wanted it have
-/// gone, and after an earlier one was forgotten.
+/// Empty while the reading runs, after all its callers have gone, and after it was forgotten.
 type Slot = Arc<OnceCell<Reading>>;
 
 #[derive(Debug)]
@@ -50,23 +45,21 @@ struct Reading {
 }
 
 impl Views {
-    /// Creates an empty cache.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, hasher: RandomState::new(), parts: Default::default() }
     }
 
-    /// Returns the time by the clock of the cache.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Returns the view of a phone: from the cache, from a running reading, or from `read`.
-    /// `listed` is the phone as lists show it, with the time when that reading began. A recent
-    /// `listed` is used instead of a new reading, and no caller gets a view that is older than it.
+    /// `listed` is the phone as lists show it, and when that reading began. It is used if it is
+    /// recent, and no view is older than it.
     ///
-    /// One of the waiting callers reads if the caller that reads goes away. All callers that waited
-    /// for a failed reading get its error; later callers read again.
+    /// If the caller that reads goes away, a waiting one reads. Callers that waited for a failed
+    /// reading get its error; later ones read again.
     pub async fn get<F: Future<Output = View> + Send>(
         &self,
         id: &DeviceId,
@@ -86,13 +79,11 @@ impl Views {
         reading.view.clone()
     }
 
-    /// Drops the view of a phone that may have changed. The next caller reads the phone again, even
-    /// if a list still shows it.
+    /// Drops a view. The next caller reads the phone again, even if a list shows it.
     pub fn forget(&self, id: &DeviceId) {
         insert(&mut self.part(id), id, Slot::default(), self.clock.now());
     }
 
-    /// Finds a view that can be shown, or returns the slot for a new one.
     fn look(&self, id: &DeviceId, listed: Option<(Arc<DeviceSnapshot>, Timestamp)>) -> Result<View, Slot> {
         let now = self.clock.now();
         let listed = listed.filter(|(_, began)| is_recent(*began, now));
@@ -102,8 +93,7 @@ impl Views {
             match listed.filter(|(_, began)| *began >= reading.began) {
                 Some((seen, _)) => return Ok(Ok(seen)),
                 None if reading.is_current(now) => return Ok(reading.view.clone()),
-                // A list from before a failed reading may also be from before the change that
-                // dropped the view.
+                // The list may also be from before the change that dropped the view.
                 None => {}
             }
         } else if let Some((seen, _)) = listed {
@@ -130,8 +120,7 @@ fn is_recent(began: Timestamp, now: Timestamp) -> bool {
     now <= began.plus(MAX_AGE)
 }
 
-/// Stores a slot. A full part first drops views that are too old. If more than half remain, it
-/// drops all of them, so that sweeps are rare under any load. A dropped view is simply read again.
+/// Drops old views of a full part and, if more than half remain, all, so that sweeps are rare.
 fn insert(slots: &mut Slots, id: &DeviceId, slot: Slot, now: Timestamp) {
     const MOST: usize = CAPACITY / PARTS;
     if slots.len() >= MOST {

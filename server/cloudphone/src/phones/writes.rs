@@ -1,8 +1,7 @@
-//! Carries out and verifies writes on phones: implements the engine's [`Executor`] with the
-//! [`Platforms`].
+//! Carries out and verifies writes on phones, for the engine.
 //!
-//! Defines each probe: the reading that it takes, and the readings that prove or disprove that a
-//! command took effect. An adapter only reads. Start at [`Writes`].
+//! Defines each probe: its reading, and the readings that prove or disprove that a command took
+//! effect. An adapter only reads. Start at [`Writes`].
 
 use super::contract::{ClearProxyArgs, Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::platforms::Platforms;
@@ -15,21 +14,18 @@ use toolwarrant::tasks::{Executor, Facts, Leave, Reading, Sent, Unreadable, Verd
 use toolwarrant::text::Remark;
 use toolwarrant::{BoxFuture, Timestamp};
 
-/// The longest boot id, in bytes. Evidence shows two of them in full.
+/// In bytes. Evidence shows two boot ids in full.
 const BOOT_ID_MAX: usize = 64;
 
-/// The greatest difference between the clock of a phone's age and that of a process before this.
+/// The clocks of a phone's age and of an earlier process may differ.
 const CLOCKS_APART: Duration = Duration::from_secs(2);
 
-/// Carries out writes on the phones of all platforms.
 pub struct Writes {
     platforms: Arc<Platforms>,
-    /// The cache of views. A write drops the phone that it may have changed, so that a client never
-    /// sees the phone older than the task says.
+    /// A write drops its phone, so that a client never sees it older than the task says.
     views: Arc<Views>,
 }
 
-/// A command, its phone, and the probe that verifies it.
 struct WriteOrder {
     command: Command,
     device: DeviceId,
@@ -37,7 +33,7 @@ struct WriteOrder {
 }
 
 impl WriteOrder {
-    /// Parses a stored write. Fails if the contract has changed and no longer admits it.
+    /// Fails if the contract has changed and no longer admits the write.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
         let command =
@@ -45,8 +41,7 @@ impl WriteOrder {
         Ok(Self { device: command.device().clone(), command, probe: probe(write) })
     }
 
-    /// Restores a write that may have been sent. If its arguments cannot be read, its probe can
-    /// still say which command it was: only a restart is verified by the boot id.
+    /// Restores a restart even without readable arguments: nothing else is verified by the boot id.
     fn restore(write: &Write) -> Result<Self, Unreadable> {
         Self::read(write).or_else(|unreadable| match (probe(write), DeviceId::new(&write.target)) {
             (probe @ Some(Probe::BootId), Ok(device)) => {
@@ -62,8 +57,8 @@ impl WriteOrder {
 impl Executor for Writes {
     fn facts(&self, write: &Write) -> Facts {
         let Ok(device_id) = DeviceId::new(&write.target) else { return Facts::default() };
-        // If the command cannot be read, only its target is known. That is enough for the facts
-        // about look-ups, and the engine relies on no others.
+        // The target alone is enough for the facts about look-ups, and the engine relies on no
+        // others.
         let unknown = || Command::ClearProxy(ClearProxyArgs { device_id: device_id.clone(), idempotency_key: None });
         let command = WriteOrder::restore(write).map_or_else(|_| unknown(), |order| order.command);
         let gone = |_| Facts { gone: Some("its platform is not configured any more"), ..Facts::default() };
@@ -140,22 +135,17 @@ impl Executor for Writes {
 }
 
 impl Writes {
-    /// Creates an executor for these platforms; `views` caches their phones.
     #[must_use]
     pub fn new(platforms: Arc<Platforms>, views: Arc<Views>) -> Self {
         Self { platforms, views }
     }
 
-    /// Drops the cached view of the phone, which may have changed.
     fn forget(&self, write: &Write) {
         if let Ok(id) = DeviceId::new(&write.target) {
             self.views.forget(&id);
         }
     }
 
-    /// Compares exit addresses, as [`Exits::verdict`] explains.
-    ///
-    /// [`Exits::verdict`]: super::port::Exits::verdict
     async fn exit_ip(
         &self,
         device: &DeviceId,
@@ -186,8 +176,8 @@ impl Writes {
         Ok(make_reading(verdict, expected, observed))
     }
 
-    /// Reads a power state. A list of phones is the platform's word, so a phone that is to run must
-    /// answer itself.
+    /// Reads the power state. A list is the platform's word, so a phone that is to run must answer
+    /// itself.
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
         let platform = self.platforms.of(device)?;
         let phone = platform.read_anew(device).await?;
@@ -211,9 +201,9 @@ impl Writes {
         Ok(make_reading(verdict, format!("state {}", expected.as_str()), observed))
     }
 
-    /// Compares starts. The effect is another start than before, and one that is younger than the
-    /// reading before. Two phones whose connections change places show each other's start. Without
-    /// a start from before the send, a start after the send is the effect.
+    /// Compares starts. The effect is another start, younger than the reading before: two phones
+    /// whose connections change places show each other's start. Without a start from before the
+    /// send, a start after the send is the effect.
     async fn boot_id(
         &self,
         device: &DeviceId,
@@ -228,7 +218,7 @@ impl Writes {
             let observed = format!("before: not read; after: {now}, which had run for {} s", age.as_secs());
             return Ok(make_reading(verdict, "after: a start after the request".to_owned(), observed));
         };
-        // A task that an earlier version accepted has no time of its reading.
+        // Tasks from an earlier version have no time of the reading.
         let timed = before.rsplit_once(';').and_then(|(value, at)| Some((value, Some(at.parse().ok()?))));
         let (before, read_at) = timed.unwrap_or((before, None));
         if read_on(before) != read_on(&now) {
@@ -255,8 +245,8 @@ impl Writes {
     }
 }
 
-/// Reads the boot id. Refuses an empty one, which would differ from every other id, and one that
-/// would be cut, because two different ids could then look equal.
+/// Refuses an empty boot id, which would differ from every other, and one that would be cut,
+/// because two could then look equal.
 async fn read_boot_id(platform: &dyn Platform, device: &DeviceId) -> Result<PhoneStart, Unreadable> {
     let start = platform.boot_id(device).await?;
     match Remark::clean(&start.value).as_str() {
@@ -266,19 +256,15 @@ async fn read_boot_id(platform: &dyn Platform, device: &DeviceId) -> Result<Phon
     }
 }
 
-/// Returns the probe that verifies a write.
 fn probe(write: &Write) -> Option<Probe> {
     Probe::ALL.iter().copied().find(|probe| write.probe.as_deref() == Some(probe.as_str()))
 }
 
-/// Returns the name of the phone that a reading was taken on, if the reading has one: the part
-/// after the `@`.
 fn read_on(reading: &str) -> Option<&str> {
     reading.split_once('@').map(|(_, on)| on)
 }
 
-/// Writes an address in canonical form, so that an IPv4 address written as IPv6 does not count as a
-/// different one.
+/// Writes mapped addresses as IPv4, so that they compare equal.
 fn canonical(address: IpAddr) -> String {
     address.to_canonical().to_string()
 }
@@ -287,7 +273,6 @@ fn before_after(before: Option<&str>, after: &str) -> String {
     format!("before: {}; after: {after}", before.unwrap_or("not read"))
 }
 
-/// Returns the error for a missing baseline, where no other evidence is for or against.
 fn nothing_before() -> Unreadable {
     Unreadable("nothing was read before the send".into())
 }

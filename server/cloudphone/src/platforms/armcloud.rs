@@ -1,10 +1,9 @@
 //! The family ARMCloud, VMOS Cloud and VSPhone: one interface on three hosts.
 //!
-//! The interface has no request id, so a lost answer stays lost, and the outcome is read on the
-//! phone. The platform reports "done" when a command is delivered, and its lists lag. So each
-//! report is checked by what a request of the phone itself shows. A call that changes something
-//! names one pad. A command that may have been carried out counts as unanswered. It counts as not
-//! sent only if it was provably not carried out. Start at [`Armcloud`].
+//! The interface has no request id, so a lost answer stays lost. The platform reports "done" when a
+//! command is delivered, and its lists lag. So each outcome is read on the phone itself. A call
+//! that changes something names one pad. A command counts as not sent only if it was provably not
+//! carried out, and else as unanswered. Start at [`Armcloud`].
 
 pub mod api;
 mod control;
@@ -40,7 +39,6 @@ use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use url::Url;
 
-/// One account on one host.
 pub struct Armcloud {
     api: Arc<Api>,
     family: Family,
@@ -48,57 +46,40 @@ pub struct Armcloud {
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
     readings: PhoneReadings,
-    /// A hash that identifies the account. Proofs of other credentials do not hold for it.
+    /// Proofs of other credentials do not hold for the account.
     identity: String,
-    /// The addresses of phones without a proxy.
     own: OwnAddresses<Pad>,
-    /// Readings of starts, which need commands on phones.
+    /// Starts need commands on phones.
     starts: EverRead,
     abilities: Abilities,
     clock: Clock,
 }
 
-/// An account and its settings by the operator.
 pub struct Account {
-    /// `https://` and a host.
     pub base_url: Url,
-    /// The prefix of the paths of calls.
     pub prefix: String,
-    /// The family, which decides the names of the calls.
     pub family: Family,
-    /// The scheme that signs requests.
     pub scheme: Scheme,
-    /// The access key.
     pub access_key: Secret<String>,
-    /// The secret key.
     pub secret_key: Secret<String>,
-    /// The limits of calls to the platform.
     pub limits: GuardLimits,
-    /// Prefixes of the codes of pads that can be booted and shut down. `None` means the usual ones
-    /// of the platform.
+    /// Prefixes of the codes of pads that can be booted and shut down; `None` for those of the
+    /// platform.
     pub on_off: Option<Vec<String>>,
-    /// The longest time until a phone is up again after the platform has reported success, in
-    /// seconds.
+    /// Until a phone is up after the report of success.
     pub power_seconds: u32,
-    /// The longest time until a proxy is in force after the platform has reported success, in
-    /// seconds.
+    /// Until a proxy is in force after the report of success.
     pub proxy_seconds: u32,
-    /// True if phones share addresses, such as behind one router.
+    /// Phones share addresses, such as behind one router.
     pub shared_address: bool,
 }
 
-/// The longest time until a call that a caller waits for is sent.
 const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
-/// The time for the report of success and for readings, in seconds. The deadline of a write is this
-/// plus the settle time.
+/// For the report and readings. The deadline of a write adds the settle time.
 const ROOM_SECONDS: u32 = 90;
 
 impl Armcloud {
-    /// Sets up an account. Does not send anything.
-    ///
-    /// # Errors
-    /// The part of the account that cannot be used, or the ledger cannot be opened.
     pub fn new(
         name: PlatformName,
         account: Account,
@@ -141,19 +122,16 @@ impl Armcloud {
         Ok(Self { api, family, ledger, listing, refresh, readings, identity, own, starts, abilities, clock })
     }
 
-    /// Refreshes the list of its phones for as long as it is polled.
     pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
         let refresh = Arc::clone(&self.refresh);
         async move { refresh.run().await }
     }
 
-    /// Returns the platform's own name of a phone as it is now.
     fn code(&self, id: &DeviceId) -> Result<String, Unreachable> {
         let listed = self.ledger.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
         Ok(listed.row.code().to_owned())
     }
 
-    /// Shows pads, each according to the age of its row.
     fn show(&self, pads: KnownPhones<'_, Pad>, see: See<'_>) {
         let (reach, unserved, now) = (self.reach(), self.find_unserved(), self.clock.now());
         let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
@@ -168,18 +146,15 @@ impl Armcloud {
         Arc::clone(self.abilities.snapshot(&listed.id, &listed.row, reach, self.find_unserved()))
     }
 
-    /// Checks whether calls could go out now.
     fn reach(&self) -> Reach {
         if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
     }
 
-    /// Returns true if a call was answered with 404, and its pause is not over.
     fn withholds(&self, calls: &[ApiCall]) -> bool {
         let now = self.clock.now();
         self.api.list_unserved().iter().any(|(call, until)| calls.contains(call) && now < *until)
     }
 
-    /// Returns the operations that the platform does not serve at present.
     fn find_unserved(&self) -> UnservedOperations {
         let now = self.clock.now();
         let withheld = self.api.list_unserved().into_iter().filter(|(_, until)| now < *until);
@@ -204,7 +179,7 @@ impl Armcloud {
             Ok(listed) => Some(self.snapshot(&listed, Reach::Reachable)),
             Err(error) => {
                 tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
-                // The list finds out if the platform is back, or if the phone is gone.
+                // The list finds out if the platform is back, or the phone gone.
                 self.refresh.wake();
                 Some(self.snapshot(&known, Reach::Unreachable))
             }
@@ -252,14 +227,13 @@ impl ReadPort for Armcloud {
     }
 }
 
-/// Returns a hash that identifies the account.
 fn hash(base_url: &str, access_key: &str) -> String {
     // The length separates the two parts that are hashed.
     let parts = format!("{}:{base_url}{access_key}", base_url.len());
     hex::encode(&Sha256::digest(parts))
 }
 
-/// A list of all pads is background work. A caller waits for a list of one pad.
+/// A list of all pads is background work.
 impl Lists for Arc<Api> {
     fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
         let class = if ask.pad_codes.is_empty() { Class::Background } else { Class::Read };
@@ -303,10 +277,8 @@ mod tests {
     fn only_a_request_that_the_platform_does_not_take_is_tried_in_another_form() {
         let of = |code| NoList::from(ApiError::Refused { code, why: "why".into() });
         assert!(matches!(of(100_000), NoList::Refused(_)));
-        // The log of a list has the remedy.
         let NoList::Refused(Unreachable(why)) = of(100_001) else { panic!("it is refused") };
         assert_eq!(why.as_str(), "why; ask the vendor to allow these calls on this account");
-        // Wrong signature, and too many calls.
         for code in [2019, 429] {
             assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");
         }

@@ -1,13 +1,9 @@
 //! The built-in upstream: a fleet without real phones, for development, demonstration and tests.
 //!
-//! Every phone is a function of the seed, its index, the commands that it received and the time. A
-//! phone that was neither written to nor shown takes no storage. So a large fleet costs no more
-//! than a small one, and the cost of a page depends only on the phones that it shows. The JSON of a
-//! phone is stored and shown again until the phone looks different (`table`). The first phones play
-//! one [`Part`] each, with any seed; the others draw theirs. Time and randomness come only from the
-//! arguments of [`Sim::new`].
-//!
-//! The reports of a phone follow a script; [`Sim::deeds`] returns what really happened. Start at
+//! Every phone is a function of the seed, its index, its commands and the time. Only phones that
+//! were written to or shown take storage. The first phones play one [`Part`] each, with any seed;
+//! the others draw theirs. Time and randomness come only from the arguments of [`Sim::new`]. The
+//! reports of a phone follow a script; [`Sim::deeds`] returns what really happened. Start at
 //! [`CAST`].
 
 mod cast;
@@ -44,10 +40,8 @@ use toolwarrant::text::{Secret, Untrusted};
 use toolwarrant::{Clock, Timestamp};
 use truth::{PhoneState, Truth};
 
-/// The lifetime of a session. A phone with [`Part::Reticent`] does not report it.
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
-/// A simulated fleet, `phone-0000001` to at most `phone-1000000`.
 #[derive(Debug)]
 pub struct Sim {
     seed: u64,
@@ -61,7 +55,6 @@ pub struct Sim {
     record: Mutex<Record>,
 }
 
-/// The truth and its journal. They change together.
 #[derive(Debug)]
 struct Record {
     truth: Truth,
@@ -69,7 +62,6 @@ struct Record {
 }
 
 impl Record {
-    /// Folds a journal that has grown. A failure is only logged, because the journal is still good.
     fn fold_if_grown(&mut self, now: Timestamp) {
         let Self { truth, journal } = self;
         if journal.has_grown()
@@ -80,7 +72,6 @@ impl Record {
     }
 }
 
-/// A phone at one moment.
 struct PhoneAt {
     index: u32,
     part: Part,
@@ -96,9 +87,7 @@ impl PhoneAt {
 }
 
 impl Sim {
-    /// Creates a fleet of `devices` phones, at most [`DEVICES_MAX`], without a journal: it forgets
-    /// all commands when the process ends. Session tokens are as hard to guess as `token_key`. A
-    /// service draws that key at random; a test that compares tokens fixes it.
+    /// Creates a fleet without a journal. Session tokens are as hard to guess as `token_key`.
     #[must_use]
     pub fn new(seed: u64, devices: u32, clock: Clock, token_key: &[u8; 32]) -> Self {
         let Ok(tokens) = Hmac::new_from_slice(token_key) else { unreachable!("HMAC takes keys of any length") };
@@ -115,12 +104,8 @@ impl Sim {
         }
     }
 
-    /// Repeats the commands in the journal at `path`, and writes all further ones to it. No other
-    /// process may have it open.
-    ///
-    /// # Errors
-    /// The file cannot be read or written, is not a journal, belongs to another seed, or is
-    /// damaged.
+    /// Repeats the commands in a journal, and writes further ones to it. No other process may have
+    /// it open.
     pub fn with_journal(self, path: &Path) -> io::Result<Self> {
         let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).initial_state())?;
         let mut record = Record { truth, journal };
@@ -130,10 +115,7 @@ impl Sim {
         Ok(Self { record: Mutex::new(record), ..self })
     }
 
-    /// Checks that the journal at `path` is sound. Does not change it; a fleet may have it open.
-    ///
-    /// # Errors
-    /// The defect of the journal.
+    /// Checks a journal, even if a fleet has it open.
     pub fn examine(path: &Path) -> io::Result<()> {
         journal::examine(path)
     }
@@ -143,31 +125,27 @@ impl Sim {
         self.cut.store(true, Relaxed);
     }
 
-    /// Makes the platform reachable again.
     pub fn mend(&self) {
         self.cut.store(false, Relaxed);
     }
 
-    /// Returns the real effects of a request so far, in order of time.
     #[must_use]
     pub fn deeds(&self, request: TaskId) -> Vec<Deed> {
         self.record().truth.deeds(self.clock.now(), |taken| taken.request == request)
     }
 
-    /// Returns the number of commands that have really taken effect on a phone so far.
     #[must_use]
     pub fn deeds_on(&self, id: &DeviceId) -> u64 {
         self.find(id).map_or(0, |phone| phone.state.deeds)
     }
 
-    /// Returns the real effects on a phone so far, in order of time. Old commands may be forgotten.
+    /// Returns real effects on a phone, in order of time. Old commands may be forgotten.
     #[must_use]
     pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
         let index = fleet::index(id.as_str(), self.devices).unwrap_or_default();
         self.record().truth.deeds(self.clock.now(), |taken| taken.phone == index)
     }
 
-    /// Returns the phones that play a part, in the order of their ids.
     pub fn phones_of(&self, part: Part) -> impl Iterator<Item = DeviceId> {
         (1..=self.devices).filter(move |index| self.part(*index) == part).map(device_id)
     }
@@ -176,12 +154,10 @@ impl Sim {
         Draw::new(self.seed, index).part(index)
     }
 
-    /// Finds a phone by its id.
     fn find(&self, id: &DeviceId) -> Option<PhoneAt> {
         Some(self.phone(fleet::index(id.as_str(), self.devices)?, self.clock.now()))
     }
 
-    /// Returns the phone at `index`, which counts from 1.
     fn phone(&self, index: u32, now: Timestamp) -> PhoneAt {
         self.phone_in(&mut self.record().truth, index, now)
     }
@@ -196,7 +172,6 @@ impl Sim {
         part.readable(now, |pair| mix([self.seed, index.into(), pair]).is_multiple_of(2))
     }
 
-    /// Shows phones of one part of the table.
     fn show(&self, indices: impl Iterator<Item = u32> + Clone, see: See<'_>) {
         let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
         let now = LazyCell::new(|| self.clock.now());
@@ -222,8 +197,7 @@ impl Sim {
         self.table.show(indices, is_so, make, see);
     }
 
-    /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as
-    /// they were last offered.
+    /// Keeps the last flags while the phone cannot be read.
     fn snapshot(&self, phone: &PhoneAt) -> DeviceReading {
         let PhoneAt { index, part, state: PhoneState { power, proxy, boots: _, deeds: _ }, readable } = phone;
         let running = match power {
@@ -311,7 +285,6 @@ impl ReadPort for Sim {
     }
 }
 
-/// Converts a proxy into the form that clients see.
 fn proxy_view(endpoint: &ProxyEndpoint) -> Proxy {
     let ProxyEndpoint { scheme, host, port } = endpoint;
     Proxy { scheme: *scheme, host: Untrusted::clean(host), port: *port }

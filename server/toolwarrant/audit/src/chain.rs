@@ -1,9 +1,8 @@
-//! The chain of seals, which shows any change of the trail.
+//! The chain of seals, which shows any change of the trail. Start at [`ChainLine`].
 //!
 //! After the lines of a flush comes a seal: a line with a hash keyed by the master key. The hash
 //! covers the seal before it, every byte of the file since then, and its own number. If a file
-//! continues after a seal that is not its own last one, an opening line names that seal. This
-//! module knows the lines of the chain and reads the end of a file. It does not write.
+//! continues after a seal that is not its own last one, an opening line names that seal.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
@@ -12,42 +11,32 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use toolwarrant_base::hex;
 use toolwarrant_base::keyring::{ChainKey, Digest};
 
-/// Sizes of the end of a file in which its last seal is searched, in bytes, the smallest first. A
-/// writer seals at least every [`SEAL_AT`] bytes.
+/// Sizes of the end of a file in which its last seal is searched.
 const SEARCHED: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
 
-/// Bytes after which a writer seals in the middle of a flush.
+/// In bytes. A writer seals at least this often, also in the middle of a flush.
 pub(super) const SEAL_AT: usize = 1 << 20;
 
-/// Largest piece of a line that is read at once, in bytes.
 const PIECE: u64 = 64 << 10;
 
-/// A reference to a seal: its number, which counts from 1, and its hash. [`Head::START`] stands for
-/// the time before the first seal.
+/// A reference to a seal. Numbers count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The number of the seal.
     pub number: u64,
-    /// Its hash.
     pub hash: Digest,
 }
 
 impl Head {
-    /// The beginning of a chain.
     pub const START: Self = Self { number: 0, hash: [0; 32] };
 }
 
-/// A line of the chain. All other lines are about calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ChainLine {
-    /// The lines that follow in this file continue the chain after that seal.
     Chain(Opening),
-    /// Seals everything in this file since the seal or the opening before it.
     Seal(Seal),
 }
 
-/// An opening; see [`ChainLine::Chain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opening {
@@ -55,15 +44,12 @@ pub(super) struct Opening {
     hash: Hash,
 }
 
-/// A seal; see [`ChainLine::Seal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Seal {
     number: u64,
-    /// Lines that it covers, without lines of the chain.
     pub(super) lines: u64,
-    /// The number of these lines that an earlier process left unsealed, for example because it was
-    /// killed.
+    /// Lines that an earlier process left unsealed, for example because it was killed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) found: u64,
     hash: Hash,
@@ -74,7 +60,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A hash, written as hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hash(Digest);
 
@@ -93,14 +78,13 @@ impl<'de> Deserialize<'de> for Hash {
 }
 
 impl ChainLine {
-    /// Parses a line without its line break. Returns `None` if it is about a call, or is not
-    /// exactly in the form that a writer writes.
+    /// Parses a line without its line break. Returns `None` unless it is exactly as a writer writes
+    /// it.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let read: Self = is_chain_line(line).then(|| serde_json::from_slice(line).ok())??;
         (read.bytes().strip_suffix(b"\n") == Some(line)).then_some(read)
     }
 
-    /// Returns the line with its line break.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -123,7 +107,6 @@ impl Seal {
         Head { number: self.number, hash: self.hash.0 }
     }
 
-    /// Makes the seal after `last` over the covered bytes.
     pub(super) fn next(key: &ChainKey, last: Head, covered: Covered) -> Self {
         let Covered { bytes, lines, found } = covered;
         let number = last.number.saturating_add(1);
@@ -133,13 +116,10 @@ impl Seal {
     }
 }
 
-/// The content of a file since its last seal or opening.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Covered {
     bytes: Sha256,
-    /// Lines, without lines of the chain.
     pub(super) lines: u64,
-    /// The number of these lines that an earlier process left.
     pub(super) found: u64,
 }
 
@@ -149,28 +129,21 @@ impl Covered {
     }
 }
 
-/// Returns true if a line of a trail belongs to the chain. All others are about calls.
 #[must_use]
 pub fn is_chain_line(line: &[u8]) -> bool {
     line.starts_with(b"{\"seal\":") || line.starts_with(b"{\"chain\":")
 }
 
-/// The end of a file.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    /// The seal after which the file continues: its last one, or the one that a later opening
-    /// names. `None` if it has neither.
+    /// Its last seal, or the one that a later opening names.
     pub(super) last: Option<Head>,
-    /// The content after that, with the line break that an incomplete line gets.
     pub(super) behind: Covered,
-    /// True if there is any content after that.
     pub(super) uncovered: bool,
-    /// True if the last line has no line break.
     pub(super) torn: bool,
 }
 
 impl End {
-    /// Reads the end of a file.
     pub(super) fn of(file: &File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut end = Self::default();
@@ -198,7 +171,6 @@ impl End {
                 }
                 None => {
                     end.uncovered = true;
-                    // Without a seal before it, this content is not used.
                     if end.last.is_some() {
                         end.behind.add(bytes);
                     }
@@ -212,28 +184,21 @@ impl End {
         Ok(end)
     }
 
-    /// Returns its place in the chain, for comparison. A file with content after its last seal
-    /// comes behind one that ends with the same seal.
+    /// Places a file with content after its last seal behind one that ends with the same seal.
     pub(super) fn place(&self) -> (u64, bool) {
         (self.last.map_or(0, |last| last.number), self.last.is_some() && self.uncovered)
     }
 }
 
-/// Reads lines in pieces of bounded length.
 pub(super) struct Pieces<R> {
     from: R,
     piece: Vec<u8>,
-    /// True if the previous piece ended its line.
     ended: bool,
 }
 
-/// A line, or a part of a very long one.
 pub(super) struct Piece<'a> {
-    /// With the line break.
     pub(super) bytes: &'a [u8],
-    /// True if the piece is a line from its first to its last byte.
     pub(super) whole: bool,
-    /// True if it ends with a line break.
     pub(super) ends: bool,
 }
 

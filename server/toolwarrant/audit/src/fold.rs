@@ -1,51 +1,41 @@
 //! Aggregates refused calls and commands, so that a client or an operator who is always refused
-//! cannot fill the disk.
+//! cannot fill the disk. Start at [`Folds`].
 //!
 //! Each minute, the first refusals of an application or operator get a line each. Further ones are
-//! counted by key, tool and outcome, and each count becomes one line after the minute. Every
-//! refusal is counted.
+//! counted by key, tool and outcome, with one line for each count.
 
 use super::line::{Line, Pen};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
 
-/// Refusals of one application or operator that get a line each, in a minute.
 const LINES_A_MINUTE: u32 = 60;
 
 const MINUTE_MILLIS: u64 = 60_000;
 
-/// The refusals of the current minute.
 #[derive(Debug, Default)]
 pub(super) struct Folds {
     minute: u64,
-    /// By application or operator.
     written: HashMap<String, u32>,
     kinds: HashMap<Kind, Folded>,
-    /// Counts of past minutes that are not written yet.
     over: Vec<(Kind, Folded)>,
 }
 
-/// The properties that the refusals of one line have in common.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Call { application: String, key_id: String, tool: String, outcome: String },
     Command { operator: String, command: String },
 }
 
-/// The number of refusals, with the time and the content of the latest.
 #[derive(Debug)]
 struct Folded {
     calls: u64,
     time: Timestamp,
-    /// The id of the request. For a command, its line.
     latest: String,
-    /// The address of all calls; `None` if they have several.
     from: Option<IpAddr>,
 }
 
 impl Folds {
-    /// Counts a refused call. Returns true if it gets no line of its own.
     pub(super) fn take(&mut self, line: &Line<'_>, now: Timestamp) -> bool {
         let Line {
             time,
@@ -67,8 +57,6 @@ impl Folds {
         self.count(application, kind, (calls, time, request_id, from), now)
     }
 
-    /// Counts a refused command of an operator, whose count has this line. Returns true if it gets
-    /// no line of its own.
     pub(super) fn take_command(&mut self, operator: &str, command: &str, (time, json): (Timestamp, &str)) -> bool {
         let kind = || Kind::Command { operator: operator.to_owned(), command: command.to_owned() };
         self.count(operator, kind, (1, time, json, None), time)
@@ -98,8 +86,6 @@ impl Folds {
         true
     }
 
-    /// Passes the time and the line of each kind of refusal to `write`: those of past minutes, or
-    /// all if `last`.
     pub(super) fn write(&mut self, now: Timestamp, last: bool, mut write: impl FnMut(Timestamp, &[u8])) {
         self.turn(if last { Timestamp(u64::MAX) } else { now });
         for (kind, Folded { calls, time, latest, from }) in self.over.drain(..) {

@@ -1,51 +1,40 @@
-//! The line of one call: its content and its format.
-//!
-//! The derived `Serialize` defines a line. Every call has a line, so a [`Pen`] writes the same
-//! bytes into a buffer that already exists. Start at [`Pen::write`].
+//! The line of one call. Start at [`Pen::write`], which writes what the derived `Serialize` defines
+//! into a buffer that already exists.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
 
-/// Length of a day, in milliseconds. Each day has its own file.
 pub(crate) const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
-/// Longest line, in bytes. A longer one is written without its arguments.
+/// In bytes. A longer line is written without its arguments.
 const LINE_MAX: usize = 8 << 10;
 
-/// Room that is enough for most lines, in bytes.
 const USUAL_LINE: usize = 512;
 
 /// 9999-01-01T00:00:00Z. Later times are written with the `Display` of [`Timestamp`].
 const YEAR_9999: u64 = 253_370_764_800_000;
 
-/// The audit line of one call.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Line<'a> {
     /// The time when the call arrived. Its UTC day names the file.
     pub time: Timestamp,
-    /// The id of the request, as in answers and logs.
     pub request_id: &'a str,
-    /// The caller's application.
     pub application: &'a str,
-    /// The caller's key.
     pub key_id: &'a str,
-    /// The tool.
     pub tool: &'a str,
-    /// The id of the target, if there is one.
     pub target: Option<&'a str>,
-    /// The arguments as JSON without secrets. If they were refused, only their names.
+    /// JSON without secrets. If the arguments were refused, only their names.
     pub arguments: Option<&'a RawValue>,
     /// `ok`, an error code, or `cancelled` if the client disconnected.
     pub outcome: &'a str,
-    /// The id of the task that the call made, repeated or read, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<&'a str>,
-    /// The address of the client, as the edge believes it; `None` if it is not recorded.
+    /// As the edge believes it; `None` if it is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<IpAddr>,
-    /// The number of calls that this line stands for. It is above one only for refused calls.
+    /// Above one only for refused calls.
     #[serde(skip_serializing_if = "is_one")]
     pub calls: u64,
 }
@@ -55,16 +44,13 @@ fn is_one(calls: &u64) -> bool {
     *calls == 1
 }
 
-/// Writes lines. It remembers the date of the latest one, because most lines have the same date.
 #[derive(Debug, Default)]
 pub(super) struct Pen {
     day: u64,
-    /// The date with the letter after it, as `2026-07-28T`. Empty before the first line.
     date: String,
 }
 
 impl Pen {
-    /// Appends the line as JSON, with a line break at its end and nowhere else.
     pub(super) fn write(&mut self, line: &Line<'_>, text: &mut Vec<u8>) {
         let Line { time, request_id, application, key_id, tool, target, arguments, outcome, task_id, from, calls } =
             *line;
@@ -138,18 +124,17 @@ impl Pen {
     }
 }
 
-/// Appends the text between the quotes of a string. Nearly all strings have nothing to escape.
+/// Appends the text between the quotes. Nearly all strings have nothing to escape.
 fn string(value: &str, text: &mut Vec<u8>) {
     if !any(value.as_bytes(), escapes) {
         return text.extend_from_slice(value.as_bytes());
     }
     text.pop();
-    // Neither writing a string as JSON nor writing to memory can fail.
     let _ = serde_json::to_writer(&mut *text, value);
     text.pop();
 }
 
-/// Appends an address. Nearly all addresses are of version 4, and formatting costs more than this.
+/// Formats IPv4, which nearly all addresses are, at a lower cost.
 fn address(address: IpAddr, text: &mut Vec<u8>) {
     let IpAddr::V4(address) = address else { return text.extend_from_slice(address.to_string().as_bytes()) };
     for (n, byte) in address.octets().into_iter().enumerate() {
@@ -162,7 +147,7 @@ fn address(address: IpAddr, text: &mut Vec<u8>) {
     }
 }
 
-/// Appends raw JSON. It may span lines: a line break in JSON is only layout, so it becomes a space.
+/// Turns a line break, which in JSON is only layout, into a space.
 fn layout(raw: &RawValue, text: &mut Vec<u8>) {
     let (raw, start) = (raw.get().as_bytes(), text.len());
     text.extend_from_slice(raw);
@@ -172,8 +157,8 @@ fn layout(raw: &RawValue, text: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if `found` sets the highest bit of any byte. `found` gets eight bytes at a time;
-/// the last eight may overlap with those before.
+/// Passes eight bytes at a time to `found`, which sets the highest bit of a byte. The last eight
+/// may overlap.
 fn any(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
     let (words, rest) = bytes.as_chunks();
     let last = bytes.last_chunk().copied().unwrap_or_else(|| {
@@ -185,15 +170,13 @@ fn any(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
     words.iter().fold(found(&last), |all, word| all | found(word)) & each(0x80) != 0
 }
 
-/// Finds the bytes that JSON escapes: quotes, backslashes and bytes below the space. Flipping the
-/// second bit swaps the quote with the space.
+/// Finds the bytes that JSON escapes. Flipping the second bit swaps the quote with the space.
 fn escapes(word: u64) -> u64 {
     (below(word ^ each(b'"' ^ b' '), b' ' + 1) | below(word ^ each(b'\\'), 1)) & !word
 }
 
-/// Sets the highest bit of each byte that is below `n`. It may also set it for bytes beyond ASCII,
-/// and for a byte above one that is below `n`, from which the subtraction borrows (Anderson, Bit
-/// Twiddling Hacks).
+/// Sets the highest bit of each byte below `n`. It may also set it for bytes beyond ASCII, and for
+/// the next higher byte, from which the subtraction borrows (Anderson, Bit Twiddling Hacks).
 fn below(word: u64, n: u8) -> u64 {
     word.wrapping_sub(each(n))
 }
@@ -207,7 +190,6 @@ mod tests {
     use super::*;
     use toolwarrant_base::random::SplitMix;
 
-    /// The line as the definition gives it.
     fn reference_bytes(line: &Line<'_>) -> Vec<u8> {
         let whole = serde_json::to_string(line).expect("JSON");
         if whole.len() > LINE_MAX && line.arguments.is_some() {

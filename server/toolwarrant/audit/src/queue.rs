@@ -1,6 +1,7 @@
-//! The queue in which lines wait for the writer, in the order in which they were written.
+//! The queue in which lines wait for the writer, in order. Start at [`Queue::reserve`].
 //!
-//! A slot is for one line, from before its call runs until the line is in its file.
+//! A slot is for one line, from before its call runs until the line is in its file. A call holds
+//! the lock of the waiting lines only while it appends one; the writer takes all of them at once.
 
 use super::fold::Folds;
 use super::line::{DAY_MILLIS, Line, Pen};
@@ -12,36 +13,27 @@ use tokio::sync::watch;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 
-/// Most slots: one for each running call and each line that is not in a file yet.
 pub(super) const SLOTS: usize = 65_536;
 
-/// Longest time for which a line waits for the writer.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// Waiting lines at which the writer starts at once: far below [`SLOTS`], so that a burst does not
-/// use all slots.
+/// Far below [`SLOTS`], so that a burst does not use all slots.
 pub(super) const FLUSH_AT: usize = SLOTS / 16;
 
-/// Time for which a line may wait before calls that change something are refused.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// Capacity that a buffer keeps at rest, in bytes. While it is used, it keeps up to four times its
-/// last content.
+/// In bytes, at rest. In use, a buffer keeps up to four times its last content.
 const KEPT: usize = 16 << 10;
 
-/// A slot for one line. It is free again if it is dropped without a line.
 #[derive(Debug)]
 #[must_use = "the slot is freed when this is dropped"]
 pub struct Slot<'a>(&'a Queue);
 
 impl Slot<'_> {
-    /// Queues `line`. The slot is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
         self.add(|lines| lines.add(line));
     }
 
-    /// Queues `json`, one object without line breaks, into the file of the day of `time`. The slot
-    /// is free again once the line is in its file.
     pub(super) fn write_json(self, time: Timestamp, json: &str) {
         self.add(|lines| lines.add_json(time, json));
     }
@@ -52,16 +44,15 @@ impl Slot<'_> {
         std::mem::forget(self);
     }
 
-    /// Queues the line of a refused call, which has changed nothing. If its application was refused
-    /// often in this minute, the call is only counted, and the count is written later.
+    /// Counts the call instead of queueing its line if its application was refused often in this
+    /// minute. The count is written later.
     pub fn refuse(self, line: &Line<'_>) {
         if !self.0.folds().take(line, self.0.clock.now()) {
             self.write(line);
         }
     }
 
-    /// Queues the line of a refused command, as [`Self::refuse`] does. Its count has the second
-    /// line.
+    /// Does the same for a command. Its count has the second line.
     pub(super) fn refuse_json(self, time: Timestamp, (operator, command): (&str, &str), [line, folded]: [&str; 2]) {
         if !self.0.folds().take_command(operator, command, (time, folded)) {
             self.write_json(time, line);
@@ -75,44 +66,35 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// The queue. Callers and the writer share it.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The number of free slots.
     free: AtomicUsize,
     waiting: Mutex<Lines>,
-    /// The time since which the oldest line waits, in milliseconds; [`NOTHING_WAITS`] if no line
-    /// waits. Every call reads it, so it has no lock.
+    /// In milliseconds, or [`NOTHING_WAITS`]. Every call reads it, so it has no lock.
     oldest: AtomicU64,
-    /// True if the writer's latest attempt failed.
     pub(super) failing: AtomicBool,
     folds: Mutex<Folds>,
     control: Mutex<Control>,
     wake: Condvar,
-    /// The number of requested flushes that are done.
     pub(super) answered: watch::Sender<u64>,
     pub(super) clock: Clock,
 }
 
 const NOTHING_WAITS: u64 = u64::MAX;
 
-/// The instructions for the writer. A thread that holds this lock may lock the waiting lines.
+/// A thread that holds this lock may lock the waiting lines.
 #[derive(Debug, Default)]
 struct Control {
-    /// The time since which the oldest line waits that the writer has taken.
     held_since: Option<Since>,
-    /// True if enough lines wait for the writer to start at once.
     due: bool,
     reopen: bool,
-    /// The number of flushes that were requested.
     asked: u64,
     stopping: bool,
 }
 
-/// A moment, by the clock of the process, which a test can move, and by the machine's clock.
+/// By the clock of the process, which a test can move, and by the machine's clock.
 type Since = (Timestamp, Instant);
 
-/// The instructions that the writer wakes up with.
 pub(super) struct Work {
     pub(super) reopen: bool,
     pub(super) asked: u64,
@@ -126,13 +108,11 @@ impl Queue {
         Self { free, waiting, oldest, failing, folds, control, wake, answered: watch::Sender::new(0), clock }
     }
 
-    /// Takes a slot. Returns `None` if all are taken.
     pub(super) fn reserve(&self) -> Option<Slot<'_>> {
         let taken = self.free.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(1));
         taken.is_ok().then(|| Slot(self))
     }
 
-    /// Returns the number of slots in use by running calls and by lines that are not in a file yet.
     pub(super) fn slots_in_use(&self) -> usize {
         SLOTS.saturating_sub(self.free.load(Relaxed))
     }
@@ -152,12 +132,10 @@ impl Queue {
         }
     }
 
-    /// Makes the writer write what waits and then open its file by name again.
     pub(super) fn reopen(&self) {
         self.tell(|control| control.reopen = true);
     }
 
-    /// Requests a flush. Returns the value that [`Self::answered`] reaches when the flush is done.
     pub(super) fn flush(&self) -> u64 {
         self.tell(|control| {
             control.asked += 1;
@@ -165,7 +143,6 @@ impl Queue {
         })
     }
 
-    /// Makes the writer write what waits and then end.
     pub(super) fn stop(&self) {
         self.tell(|control| control.stopping = true);
     }
@@ -180,8 +157,7 @@ impl Queue {
         lock(&self.folds)
     }
 
-    /// Returns how long the oldest line has waited at `now`, if that is too long: the writer has
-    /// tried and failed, or is stuck.
+    /// Returns the wait of the oldest line if the writer has tried and failed, or is stuck.
     pub(super) fn stale(&self, now: Timestamp) -> Option<Duration> {
         let waited = now.since(Timestamp(self.oldest.load(Relaxed)));
         if waited < STALE_AFTER {
@@ -198,8 +174,6 @@ impl Queue {
         (self.failing.load(Relaxed) || stuck()).then_some(waited)
     }
 
-    /// Waits for an instruction or for the next regular flush, and takes all lines into `batch`.
-    /// They count as held.
     pub(super) fn next(&self, batch: &mut Batch) -> Work {
         let idle = |control: &mut Control| {
             let asked = control.reopen || control.asked > *self.answered.borrow();
@@ -221,7 +195,6 @@ impl Queue {
         work
     }
 
-    /// Frees the slots of lines that are written. The writer then holds no lines.
     pub(super) fn wrote(&self, lines: usize) {
         self.free.fetch_add(lines, Relaxed);
         let mut control = lock(&self.control);
@@ -230,7 +203,7 @@ impl Queue {
         self.note_oldest(waiting.since);
     }
 
-    /// Requires the lock of the waiting lines, so that no line begins to wait meanwhile.
+    /// Needs the lock of the waiting lines, so that no line begins to wait meanwhile.
     fn note_oldest(&self, since: Option<Since>) {
         self.oldest.store(since.map_or(NOTHING_WAITS, |(at, _)| at.0), Relaxed);
     }
@@ -240,22 +213,17 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     ignore_poison(of.lock())
 }
 
-/// Lines in the order in which they were written.
 #[derive(Debug, Default)]
 struct Lines {
-    /// The lines, each with its line break.
     text: Vec<u8>,
     marks: Vec<Mark>,
-    /// The time since which the first one waits.
     since: Option<Since>,
     pen: Pen,
 }
 
-/// The place of a line in a text.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     day: u64,
-    /// The position of its end.
     end: usize,
 }
 
@@ -272,7 +240,6 @@ impl Lines {
         marks.push(Mark { day: time.0 / DAY_MILLIS, end: text.len() });
     }
 
-    /// Iterates over the lines with their marks.
     fn iter(&self) -> impl Iterator<Item = (Mark, &[u8])> {
         self.marks.iter().scan(0, |start, mark| {
             let line = self.text.get(std::mem::replace(start, mark.end)..mark.end)?;
@@ -288,23 +255,17 @@ impl Lines {
     }
 }
 
-/// Empties a buffer, and frees the memory that only a burst needed.
 fn empty<T>(buffer: &mut Vec<T>) {
     let kept = (KEPT / size_of::<T>()).max(4 * buffer.len());
     buffer.clear();
     buffer.shrink_to(kept);
 }
 
-/// Lines that the writer has taken, by day.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Lines that have a slot.
     pub(super) lines: usize,
     pub(super) days: BTreeMap<u64, Vec<u8>>,
-    /// The lines that were taken. Between two batches this is an empty buffer, which the queue gets
-    /// back.
     taken: Lines,
-    /// A buffer for the next day.
     spare: Vec<u8>,
 }
 
@@ -315,13 +276,11 @@ impl Batch {
         days.entry(day).or_insert_with(|| std::mem::take(spare)).extend_from_slice(bytes);
     }
 
-    /// Drops a day whose lines are all written.
     pub(super) fn finish_day(&mut self, day: u64) {
         self.spare = self.days.remove(&day).unwrap_or_default();
         self.spare.clear();
     }
 
-    /// Adds the lines that were taken to their days.
     fn sort(&mut self) {
         let mut taken = std::mem::take(&mut self.taken);
         self.spare.shrink_to(KEPT.max(4 * taken.text.len()));

@@ -13,47 +13,30 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
-/// Default age limit of a trail, in days.
 pub const DAYS: u32 = 90;
 
-/// Default size limit of a trail, in bytes: 4 GiB.
 pub const BYTES: u64 = 4 << 30;
 
-/// The limits of a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Days. `None`: no age limit.
     pub days: Option<u32>,
-    /// Bytes. A trail is larger only if its newest file alone is.
     pub bytes: u64,
 }
 
-/// The files to prune.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PruningPlan {
-    /// The files, the oldest first.
     files: Vec<PathBuf>,
-    /// The last seal in them; `None` if they have none.
     pub pruned: Option<Head>,
-    /// Their size in bytes.
     pub bytes: u64,
 }
 
-/// The size of a trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of files.
     pub files: usize,
-    /// Their size in bytes.
     pub bytes: u64,
-    /// The oldest day, as `2026-07-28`; empty if there is no file.
     pub oldest: String,
 }
 
-/// Returns the size of a trail.
-///
-/// # Errors
-/// The folder cannot be read.
 pub fn figures(folder: &Path) -> io::Result<Figures> {
     let files = days(folder)?;
     let bytes = files.iter().filter_map(|path| path.metadata().ok()).map(|about| about.len()).sum();
@@ -61,15 +44,10 @@ pub fn figures(folder: &Path) -> io::Result<Figures> {
     Ok(Figures { files: files.len(), bytes, oldest })
 }
 
-/// Finds the files that exceed `retention` at `now`.
-///
-/// # Errors
-/// The folder or a file cannot be read.
 pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<PruningPlan> {
     let Retention { days: kept_days, bytes: kept_bytes } = retention;
     let oldest = kept_days.map(|kept| day_of(now.minus(Duration::from_hours(24 * u64::from(kept)))));
     let (today, found) = (day_of(now), figures(folder)?);
-    // Mostly there is nothing to do.
     if found.bytes <= kept_bytes && oldest.as_ref().is_none_or(|oldest| found.oldest >= *oldest) {
         return Ok(PruningPlan::default());
     }
@@ -79,14 +57,13 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
         let end = End::of(&file)?;
         files.push((end.place(), end.last, path, file.metadata()?.len()));
     }
-    // Sorts by the order of the chain, because the clock may have been set back. Files without a
-    // seal come first.
+    // By the order of the chain, because the clock may have been set back. Files without a seal
+    // come first.
     files.sort_by_key(|(place, ..)| *place);
     let newest = files.pop().map_or(0, |(.., length)| length);
     let dates: Vec<&str> = files.iter().map(|(.., path, _)| day(path).unwrap_or_default()).collect();
     let is_old = |n: usize| {
-        // A name from a day when the clock was ahead does not show the age of the file. The file is
-        // older than the next one.
+        // A name from a day when the clock was ahead does not show the age of the file.
         let day = dates.iter().skip(n).find(|day| **day <= today.as_str());
         oldest.as_deref().zip(day).is_some_and(|(oldest, day)| *day < oldest)
     };
@@ -106,16 +83,12 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
 }
 
 impl PruningPlan {
-    /// Returns true if there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Removes the files and returns their number. The caller records [`Self::pruned`] first.
-    ///
-    /// # Errors
-    /// A file cannot be removed.
+    /// Requires that the caller has recorded [`Self::pruned`].
     pub fn remove(&self) -> io::Result<usize> {
         for path in &self.files {
             match fs::remove_file(path) {

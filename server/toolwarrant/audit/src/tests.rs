@@ -37,7 +37,6 @@ impl Scratch {
         self.dir().join(format!("audit-{date}.jsonl"))
     }
 
-    /// The lines about calls.
     fn lines(&self, date: &str) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(self.file(date)).unwrap_or_default();
         let lines = text.lines().filter(|line| !is_chain_line(line.as_bytes()));
@@ -143,8 +142,6 @@ fn any_thread_can_take_any_slot_whichever_thread_had_it_before() {
     }
 }
 
-/// Each thread serves two clients in turn with the others, while the writer takes lines at any
-/// moment.
 #[test]
 fn lines_of_a_client_that_calls_in_sequence_are_in_that_order_whichever_thread_serves_it() {
     const THREADS: usize = 4;
@@ -188,7 +185,6 @@ fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
     fs::create_dir_all(scratch.dir()).expect("created");
     let (mut writer, _) = Writer::open(&scratch.dir(), key(), Arc::clone(&queue), None).expect("an empty trail");
     fs::remove_dir(scratch.dir()).expect("removed");
-    // The obstacle is a file with the name of the directory.
     fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
     fs::write(scratch.dir(), "").expect("written");
     for id in ["1\n", "2\n"] {
@@ -244,7 +240,6 @@ async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_until_it_is_writ
     fs::write(scratch.dir(), "").expect("in the way");
     clock.advance(Duration::from_secs(60));
     assert!(!audit.is_stale(clock.now()) && handle.stale().is_none(), "nothing waits");
-    // The call arrived long before it ended.
     put(&audit, &line(NOON, "r1"));
     handle.flush().await;
     for (seconds, stale) in [(0, false), (9, false), (10, true), (70, true)] {
@@ -292,7 +287,6 @@ fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
     for run in ["a", "b", "c", "d"] {
         let audit = Audit::start(AuditParts { anchor, file_max: 10_000, ..scratch.parts(&clock) }).expect("started");
         put(&audit, &Line { tool: &long, ..line(NOON, run) });
-        // It is in a file of its own, also while the clock is ahead.
         put(&audit, &line(NOON.plus(HALF_DAY), run));
         let sealed = audit.handle().seals();
         audit.stop();

@@ -1,5 +1,5 @@
-//! Reads a trail from its folder, for the operator and the doctor. It does not see lines that the
-//! writer still holds.
+//! Reads a trail from its folder. It does not see lines that the writer still holds. Start at
+//! [`visit_back`].
 
 use super::chain::is_chain_line;
 use std::cmp::Ordering;
@@ -11,38 +11,27 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::clock::Timestamp;
 
-/// Most lines that [`tail`] returns.
 pub const TAIL_MAX: usize = 10_000;
 
-/// Most bytes of lines that [`tail`] returns, and the longest line. A longer line is left out.
+/// Also the longest line. A longer one is left out.
 const TAIL_BYTES: usize = 16 << 20;
 const TAIL_LINE: usize = 64 << 10;
 
-/// Bytes that are read at a time, from the end.
 const BLOCK: u64 = 64 << 10;
 
 /// A place between two lines of a trail. It stays where it is when lines are appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrailPlace {
-    /// The date in the name of the file, as `2026-07-28`.
     pub day: String,
-    /// The offset in the file, in bytes.
     pub offset: u64,
 }
 
-/// The part of a trail that [`visit_back`] has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VisitedPart {
-    /// Number of bytes.
     pub bytes: u64,
-    /// The place before which lines were not visited; `None` if all were.
     pub rest: Option<TrailPlace>,
 }
 
-/// Checks that a trail's folder is writable, by creating a file in it and removing it.
-///
-/// # Errors
-/// The folder is not writable.
 pub fn try_to_write(dir: &Path) -> io::Result<()> {
     let probe = dir.join(".writable");
     // Opening a pipe would wait for a reader.
@@ -53,11 +42,7 @@ pub fn try_to_write(dir: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// Returns the last lines about calls, the latest last: at most `lines`, at most [`TAIL_MAX`], and
-/// at most 16 MiB. Reads files from their ends.
-///
-/// # Errors
-/// The folder or a file cannot be read.
+/// Returns the last lines about calls, the latest last, and at most 16 MiB.
 pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
     let (wanted, mut bytes, mut tail) = (lines.min(TAIL_MAX), 0, Vec::new());
     if wanted > 0 {
@@ -72,10 +57,7 @@ pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
 }
 
 /// Calls `visit` for each line about a call or an act, the newest first, until it breaks. Begins
-/// before the place `before`, by default at the end. Reads about `most` bytes at most.
-///
-/// # Errors
-/// The folder or a file cannot be read.
+/// before the place `before`, by default at the end. Reads about `most` bytes.
 pub fn visit_back(
     folder: &Path,
     before: Option<&TrailPlace>,
@@ -98,8 +80,6 @@ pub fn visit_back(
     Ok(part)
 }
 
-/// Visits the lines of a file that end at `end` or before. Returns the offset before which lines
-/// were not visited, unless all were.
 fn visit_file_back(
     file: &File,
     end: u64,
@@ -108,8 +88,6 @@ fn visit_file_back(
     visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
 ) -> io::Result<Option<u64>> {
     let mut at = file.metadata()?.len().min(end);
-    // The part of a line that was read so far, and true if the line is to be dropped: it is too
-    // long, or the incomplete one at the end.
     let (mut rest, mut dropped) = (Vec::new(), true);
     while at > 0 {
         if *bytes >= most {
@@ -140,10 +118,6 @@ fn visit_file_back(
     Ok(None)
 }
 
-/// Returns the end of a trail: the place after its last complete line.
-///
-/// # Errors
-/// The folder or a file cannot be read.
 pub fn end_of_trail(folder: &Path) -> io::Result<TrailPlace> {
     let Some(path) = days(folder)?.pop() else { return Ok(TrailPlace { day: String::new(), offset: 0 }) };
     let length = path.metadata()?.len();
@@ -151,11 +125,8 @@ pub fn end_of_trail(folder: &Path) -> io::Result<TrailPlace> {
     Ok(TrailPlace { day: date(&path).unwrap_or_default().to_owned(), offset })
 }
 
-/// Returns the lines about calls and acts after a place, the oldest first, and the place after
-/// them. Reads at most 16 MiB.
-///
-/// # Errors
-/// The folder or a file cannot be read.
+/// Returns the lines after a place, the oldest first, and the place after them. Reads at most 16
+/// MiB.
 pub fn read_after(folder: &Path, after: TrailPlace) -> io::Result<(Vec<String>, TrailPlace)> {
     let (mut lines, mut bytes, mut end) = (Vec::new(), 0, after);
     for path in days(folder)? {
@@ -172,7 +143,6 @@ pub fn read_after(folder: &Path, after: TrailPlace) -> io::Result<(Vec<String>, 
         let is_ours = |line: &&[u8]| !line.is_empty() && line.len() <= TAIL_LINE && !is_chain_line(line);
         let read = read.split(|byte| *byte == b'\n').filter(is_ours);
         lines.extend(read.map(|line| String::from_utf8_lossy(line).into_owned()));
-        // The rest of this file comes before the next one.
         if begin + TAIL_BYTES as u64 <= file.metadata()?.len() || bytes >= TAIL_BYTES {
             break;
         }
@@ -180,8 +150,7 @@ pub fn read_after(folder: &Path, after: TrailPlace) -> io::Result<(Vec<String>, 
     Ok((lines, end))
 }
 
-/// Reads complete lines from an offset of a file on, at most `most` bytes. Also returns the offset
-/// after them. An incomplete line at the end may still be being written.
+/// Leaves an incomplete line at the end, which may still be being written.
 fn read_lines(file: &File, begin: u64, most: usize) -> io::Result<(Vec<u8>, u64)> {
     let left = file.metadata()?.len().saturating_sub(begin);
     let mut read = vec![0; usize::try_from(left).unwrap_or(most).min(most)];
@@ -191,11 +160,7 @@ fn read_lines(file: &File, begin: u64, most: usize) -> io::Result<(Vec<u8>, u64)
     Ok((read, offset))
 }
 
-/// Returns the files of a trail, the oldest day first. Ignores links and all other files. A trail
-/// that has not begun has no folder and no files.
-///
-/// # Errors
-/// The folder cannot be read.
+/// Returns the files of a trail, the oldest day first. Ignores links and all other files.
 pub fn days(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -208,23 +173,20 @@ pub fn days(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the name of a file of a trail.
 pub(super) fn name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Returns the date in the name of a file of a trail, such as `2026-07-28`; `None` for other files.
-/// Further files of a day have a number after it: `2026-07-28_000001`.
+/// Returns the date in the name of a file: `2026-07-28`, or `2026-07-28_000001` for a further file
+/// of a day.
 pub(super) fn date(path: &Path) -> Option<&str> {
     name(path).strip_prefix("audit-")?.strip_suffix(".jsonl")
 }
 
-/// Returns the day in the name of a file of a trail; `None` for other files.
 pub(super) fn day(path: &Path) -> Option<&str> {
     date(path)?.split('_').next()
 }
 
-/// Returns the day of a moment, as `2026-07-28`.
 pub(super) fn day_of(moment: Timestamp) -> String {
     moment.to_string().split('T').next().unwrap_or_default().to_owned()
 }

@@ -1,10 +1,10 @@
 //! Verifies a trail: finds every byte that differs from what was sealed, and everything that is
-//! missing.
+//! missing. Start at [`verify`].
 //!
-//! It reads each file once, in pieces. A file has one part of the chain, or several if the clock
-//! went back over midnight. Parts are put in order by the seal that each continues. The record that
-//! is stored outside of the trail shows whether its beginning or its end is missing. Lines after
-//! the last seal are not a fault: a process that is killed leaves them.
+//! A file has several parts of the chain if the clock went back over midnight. Parts are put in
+//! order by the seal that each continues. The record that is stored outside of the trail shows if
+//! its beginning or its end is missing. Lines after the last seal are not a fault: a process that
+//! is killed leaves them.
 
 use super::anchor::Anchor;
 use super::chain::{ChainLine, Covered, Head, Opening, Piece, Pieces, Seal, is_chain_line};
@@ -14,53 +14,37 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use toolwarrant_base::keyring::ChainKey;
 
-/// The result of verifying a trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Number of files that were read.
     pub files: usize,
-    /// Number of lines about calls that a seal covers.
     pub sealed_lines: u64,
-    /// The number of these lines that a killed process left unsealed. The next process sealed them
-    /// as it found them.
+    /// Sealed by a later process, because the one that wrote them was killed.
     pub found_lines: u64,
-    /// Number of lines after the last seal.
     pub unsealed_lines: u64,
-    /// Number of the last seal that was pruned; 0 if none was.
     pub pruned_seal: u64,
-    /// Number of the last seal.
     pub last_seal: u64,
-    /// The differences from what was written.
     pub faults: Vec<Fault>,
 }
 
-/// A difference from what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The file; empty if the fault is not in one file.
     pub file: String,
-    /// The first and the last line of the fault, counted from 1; 0 if it is not in certain lines.
+    /// Counted from 1; 0 if the fault is not in certain lines.
     pub lines: (u64, u64),
-    /// The description of the fault.
     pub what: String,
 }
 
-/// The files that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All.
     All,
     /// The newest file, and those before it while all fit into this many bytes. Their first opening
-    /// is trusted, because what came before is not read.
+    /// is trusted.
     Newest(u64),
 }
 
-/// Verifies the trail in a folder. A writer may go on meanwhile, if `anchor` was read before.
-///
-/// # Errors
-/// The folder or a file cannot be read.
+/// Lets a writer go on meanwhile, if `anchor` was read before.
 pub fn verify(folder: &Path, key: &ChainKey, anchor: Option<&Anchor>, scope: Scope) -> io::Result<Verified> {
-    // Takes the lengths first, so that files that are written meanwhile fit together.
+    // Lengths come first, so that files that are written meanwhile fit together.
     let mut files = Vec::new();
     for path in days(folder)? {
         let length = path.metadata()?.len();
@@ -83,36 +67,27 @@ pub fn verify(folder: &Path, key: &ChainKey, anchor: Option<&Anchor>, scope: Sco
     Ok(reading.judge(scope))
 }
 
-/// A trail that is being read.
 struct Reading<'a> {
     key: &'a ChainKey,
     anchor: Option<&'a Anchor>,
     parts: Vec<Part>,
-    /// The seal in the trail whose number is recorded as the newest.
     anchored: Option<Head>,
     found: Verified,
 }
 
-/// A part of the chain: the lines of a file from one opening to the next, or to the end.
 struct Part {
     file: String,
-    /// The line of its opening.
     line: u64,
-    /// The seal that its opening names. `None` if the opening is missing.
     after: Option<Head>,
-    /// Its latest seal, or the one that it continues.
     last: Head,
     seals: u64,
     loose: Loose,
 }
 
-/// The lines after the latest seal.
 #[derive(Default)]
 struct Loose {
     covered: Covered,
-    /// The first line.
     from: u64,
-    /// The number of a line that looks like one of the chain but is not.
     strange: Option<u64>,
 }
 
@@ -147,7 +122,6 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Checks a seal and the lines that it covers.
     fn seal(&mut self, part: &mut Part, seal: Seal, line: u64) {
         let Loose { mut covered, from, strange: _ } = std::mem::take(&mut part.loose);
         covered.found = seal.found;
@@ -175,7 +149,6 @@ impl Reading<'_> {
         part.loose.from = line + 1;
     }
 
-    /// Makes a part whose opening is missing.
     fn orphan(&mut self, file: &str, line: u64, seal: Seal) -> Part {
         let head = seal.head();
         self.fault(
@@ -194,7 +167,6 @@ impl Reading<'_> {
         }
     }
 
-    /// Puts the parts in order, and checks the gaps before, between and after them.
     fn judge(mut self, scope: Scope) -> Verified {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_by_key(|part| (part.after.unwrap_or(part.last).number, part.last.number));
@@ -205,7 +177,6 @@ impl Reading<'_> {
         };
         let count = parts.len();
         for (n, part) in parts.into_iter().enumerate() {
-            // The rest of a part that was pruned.
             if part.last.number <= pruned.number && part.seals > 0 {
                 continue;
             }
@@ -236,7 +207,6 @@ impl Reading<'_> {
         self.found
     }
 
-    /// Checks that a part continues the one before it.
     fn between(&mut self, last: Head, part: &Part) {
         let Some(after) = part.after.filter(|after| *after != last) else { return };
         let first = after.number + 1;
@@ -250,7 +220,6 @@ impl Reading<'_> {
         self.fault(&part.file, (part.line, part.line), what);
     }
 
-    /// Checks that the trail ends with the recorded seal.
     fn end(&mut self, last: Head) {
         let Some(newest) = self.anchor.map(|anchor| anchor.newest) else {
             if last.number > 0 {
@@ -281,7 +250,6 @@ impl Part {
     }
 }
 
-/// Returns true if a piece is a whole line that looks like one of the chain.
 fn is_chain(piece: &Piece<'_>) -> bool {
     piece.whole && piece.ends && is_chain_line(piece.bytes)
 }

@@ -1,7 +1,8 @@
-//! The writing thread: appends lines to the latest file of their day, and seals each flush.
+//! The writing thread: appends lines to the latest file of their day, and seals each flush. Start
+//! at [`Writer::run`].
 //!
-//! It keeps its file open. It holds the bytes that it cannot write, and tries again. So if the disk
-//! fills up in the middle of a line, the rest of that line is written first.
+//! It holds the bytes that it cannot write, and tries again. So if the disk fills up in the middle
+//! of a line, the rest of that line is written first.
 
 use super::chain::{ChainLine, Covered, End, Head, SEAL_AT, Seal};
 use super::line::DAY_MILLIS;
@@ -20,54 +21,39 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::durable;
 use toolwarrant_base::keyring::ChainKey;
 
-/// Interval at which lines are forced to the disk and the newest seal is published.
 const SYNC_EVERY: Duration = Duration::from_mins(1);
 
 pub(super) struct Writer {
     dir: PathBuf,
-    /// The folder that contains the directory, as file system and inode.
     home: Option<(u64, u64)>,
     queue: Arc<Queue>,
     key: ChainKey,
-    /// Lines that could not be written yet. They keep their slots, so a disk that stays full
-    /// finally makes calls refused.
+    /// These lines keep their slots, so a disk that stays full finally makes calls refused.
     pub(super) held: Batch,
-    /// True if the latest attempt failed. A series of failures is logged once.
+    /// A series of failures is logged once.
     pub(super) failing: bool,
-    /// The newest seal.
     head: Head,
     open: Option<OpenFile>,
-    /// The newest seal that is on the disk.
     sealed: watch::Sender<Head>,
     synced_at: Timestamp,
-    /// The size from which a file gets no further lines.
     pub(super) file_max: u64,
 }
 
-/// The file that the writer appends to.
 struct OpenFile {
     path: PathBuf,
     file: File,
-    /// File system and inode.
     id: (u64, u64),
-    /// The content that no seal covers yet.
     covered: Covered,
-    /// True if there is such content.
     uncovered: bool,
     /// Bytes to write before anything else, each true if a seal covers it.
     first: VecDeque<(Vec<u8>, bool)>,
-    /// The seal that was begun.
     begun: Option<Head>,
-    /// True if the file was created after the latest sync.
     new: bool,
 }
 
 impl Writer {
-    /// Finds the newest seal of the trail. If `recorded` is a later one, the chain continues after
-    /// that, so that the gap shows whatever is missing.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
+    /// Continues the chain after `recorded` if the trail has no later seal, so that the gap shows
+    /// that something is missing.
     pub(super) fn open(
         dir: &Path,
         key: ChainKey,
@@ -95,8 +81,7 @@ impl Writer {
         let home = id(parent(dir)).ok();
         let (dir, file_max) = (dir.to_owned(), u64::MAX);
         let mut writer = Self { dir, home, queue, key, held, failing, head, open: None, sealed, synced_at, file_max };
-        // First seals what a killed process left unsealed. If that fails, the next line tries
-        // again.
+        // Seals what a killed process left unsealed. If this fails, the next line tries again.
         if let Some(path) = newest {
             let failed = |error| tracing::warn!(%error, "the latest file of the audit trail cannot be continued");
             writer.open = OpenFile::open(&path, head).map_err(failed).ok();
@@ -141,7 +126,6 @@ impl Writer {
         }
     }
 
-    /// Appends the held lines, each day to its own file, seals them, and drops what was written.
     fn append(&mut self) -> io::Result<()> {
         self.seal()?;
         while let Some(day) = self.held.days.keys().next().copied() {
@@ -168,7 +152,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the file of a day that takes further lines, unless it is open and still in its place.
     fn open_day(&mut self, day: u64) -> io::Result<()> {
         let day = trail::day_of(Timestamp(day * DAY_MILLIS));
         let stays = |OpenFile { path, file, id: known, .. }: &OpenFile| {
@@ -194,16 +177,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Forces the open file, if there is one, to the disk and closes it. This fails if the file is
-    /// gone.
     fn close(&mut self) {
         if let Some(Err(error)) = self.open.take().map(|mut open| open.sync()) {
             tracing::warn!(%error, "a file of the audit trail could not be forced to the disk");
         }
     }
 
-    /// Forces what was written to the disk, once a minute and at the end, and publishes the newest
-    /// seal.
     fn sync(&mut self, last: bool) {
         let now = self.queue.clock.now();
         if *self.sealed.borrow() == self.head || !(last || now.since(self.synced_at) >= SYNC_EVERY) {
@@ -218,7 +197,6 @@ impl Writer {
 }
 
 impl OpenFile {
-    /// Opens a file to continue the chain after `head` in it.
     fn open(path: &Path, head: Head) -> io::Result<Self> {
         // Opening a pipe would wait for a reader, and a link leads to another file.
         let before = path.symlink_metadata();
@@ -254,7 +232,6 @@ impl OpenFile {
         })
     }
 
-    /// Writes whole lines, and drains what was written.
     fn write(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         self.write_first()?;
         let Self { file, covered, uncovered, .. } = self;
@@ -265,8 +242,6 @@ impl OpenFile {
         })
     }
 
-    /// Seals the content that no seal covers. Returns the seal, or `None` if there is nothing to
-    /// seal.
     fn seal(&mut self, key: &ChainKey, last: Head) -> io::Result<Option<Head>> {
         if self.begun.is_none() {
             if !self.uncovered {
@@ -309,13 +284,10 @@ impl OpenFile {
     }
 }
 
-/// Appends `bytes`, drains what was written, and passes it on to `wrote`.
 fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            // A disk that fills up takes only part of a line. The rest comes first when there is
-            // room.
             Ok(written) => {
                 wrote(&bytes[..written]);
                 bytes.drain(..written);
@@ -327,13 +299,13 @@ fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io
     Ok(())
 }
 
-/// Counts line breaks. Adds bytes first, because the compiler adds many of them at once.
+/// Adds bytes first, because the compiler adds many of them at once.
 fn line_breaks(bytes: &[u8]) -> u64 {
     let few = |piece: &[u8]| u64::from(piece.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
     bytes.chunks(u8::MAX.into()).map(few).sum()
 }
 
-/// Returns the identity of the file at a path itself, not of what a link leads to.
+/// Identifies the file at a path itself, not the target of a link.
 fn id(path: &Path) -> io::Result<(u64, u64)> {
     let about = path.symlink_metadata()?;
     Ok((about.dev(), about.ino()))
@@ -346,7 +318,6 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// Creates a directory that only its owner can read.
 pub(super) fn create(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }

@@ -1,19 +1,16 @@
-//! Scans of the bytes of JSON, written so that the compiler can process many bytes at once.
+//! Scans of JSON, written so that the compiler processes many bytes at once.
 
-/// Counts the bytes for which `is` returns true.
 #[inline]
 fn count(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
-    // A count that fits into a byte lets the compiler add many bytes at once.
+    // A count that fits into a byte does that.
     let counts = bytes.chunks(128).map(|block| block.iter().map(|byte| u8::from(is(*byte))).sum::<u8>());
     counts.map(usize::from).sum()
 }
 
-/// Returns true if brackets outside of strings nest deeper than `depth_max`. JSON with at most that
-/// many brackets is not searched.
+/// Returns true if brackets outside of strings nest deeper.
 #[must_use]
 #[inline]
 pub fn is_deeper_than(depth_max: usize, json: &[u8]) -> bool {
-    // Tests for both brackets with one comparison.
     count(json, |byte| byte | 0x20 == b'{') > depth_max && nests_deeper_than(depth_max, json)
 }
 
@@ -45,7 +42,7 @@ pub fn quote_len(json: &[u8]) -> usize {
     json.len() + count(json, |byte| (byte < b' ') | (byte == b'"') | (byte == b'\\'))
 }
 
-/// Appends JSON, escaped for a place inside a JSON string.
+/// Appends JSON, escaped for a JSON string.
 #[inline]
 pub fn quote(mut json: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = json.iter().position(|byte| ESCAPES[usize::from(*byte)] != 0) {
@@ -56,8 +53,7 @@ pub fn quote(mut json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(json);
 }
 
-/// The character after the backslash for each byte of JSON that needs an escape in a string; 0 for
-/// all others.
+/// The character after the backslash; 0 without an escape.
 static ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     escapes[b'"' as usize] = b'"';

@@ -25,7 +25,7 @@ impl Timestamp {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// Returns the moment that much earlier, but not before the epoch.
+    /// Returns the moment that much earlier, at least the epoch.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
@@ -43,7 +43,7 @@ impl Timestamp {
         self.0.saturating_sub(now.0).div_ceil(1000)
     }
 
-    /// Writes the text in one piece, because serde_json scans each piece for characters to escape.
+    /// Writes one piece, because serde_json scans each piece for characters to escape.
     fn text(self) -> String {
         let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
@@ -51,7 +51,7 @@ impl Timestamp {
     }
 }
 
-/// Returns the time since the start of the machine. It goes on while the machine sleeps.
+/// Returns the time since the start of the machine, its sleep included.
 #[must_use]
 pub fn machine_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -66,7 +66,6 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Prints three digits after the second, always.
 const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 impl fmt::Display for Timestamp {
@@ -105,7 +104,6 @@ impl<'de> Deserialize<'de> for Timestamp {
 /// A wall clock that went forward this much while the service did not run may be wrong.
 pub const LEAP: Duration = Duration::from_hours(24);
 
-/// Largest error of a steady wall clock.
 const STEADY: Duration = Duration::from_mins(1);
 
 /// The source of time: this process, or a test.
@@ -113,12 +111,11 @@ const STEADY: Duration = Duration::from_mins(1);
 pub enum Clock {
     /// A moment at the start plus monotonic time. It never goes back.
     System {
-        /// The time at the start, in milliseconds.
+        /// At the start, in milliseconds.
         anchor: u64,
         /// The same moment on the monotonic clock.
         start: Instant,
-        /// The earliest possible time at the start, in milliseconds. It differs from the anchor if
-        /// the anchor is doubtful.
+        /// At the start, in milliseconds: the earliest possible time.
         floor: Arc<AtomicU64>,
     },
     /// A clock that stands still until it is advanced. Clones share the time.
@@ -140,8 +137,7 @@ impl Clock {
         Self::start_at(wall())
     }
 
-    /// Returns a clock that starts at `now` and runs on tokio's clock. If tokio's clock is paused,
-    /// the time is simulated.
+    /// Returns a clock that starts at `now` and runs on tokio's clock, which a test can pause.
     #[must_use]
     pub fn start_at(now: Timestamp) -> Self {
         let floor = Arc::new(AtomicU64::new(now.0));
@@ -150,7 +146,7 @@ impl Clock {
 
     /// Returns the clock of this process. It does not go back behind `seen`, the latest time before
     /// its start. If the wall clock is more than a [`LEAP`] ahead of `seen`, it is doubtful until
-    /// it has been steady for a [`LEAP`].
+    /// it has been steady for one.
     #[must_use]
     pub fn since(seen: Timestamp) -> Self {
         let now = wall();
@@ -170,7 +166,7 @@ impl Clock {
         clock
     }
 
-    /// Returns the earliest possible time. The next start must not go back behind it.
+    /// Returns the earliest possible time, behind which the next start must not go back.
     #[must_use]
     pub fn floor(&self) -> Timestamp {
         match self {
@@ -204,8 +200,7 @@ impl Clock {
         }
     }
 
-    /// Returns the time of the wall clock. Unlike [`Self::now`] it continues while the machine is
-    /// suspended, and can be set back.
+    /// Returns the wall clock. It continues while the machine sleeps, and can be set back.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
         match self {
@@ -214,8 +209,8 @@ impl Clock {
         }
     }
 
-    /// Returns the later of both clocks. Authority ends by it: while this machine was suspended,
-    /// time went on elsewhere, and a clock that was set back must not revive a right.
+    /// Returns the later of both clocks: time went on elsewhere while this machine slept, and a
+    /// clock that was set back must not revive a right.
     #[must_use]
     pub fn latest(&self) -> Timestamp {
         self.floor().max(self.wall())
@@ -234,7 +229,7 @@ impl Clock {
         }
     }
 
-    /// Returns the earlier of both clocks. Data is deleted for its age by this one.
+    /// Returns the earlier of both clocks.
     #[must_use]
     pub fn earliest(&self) -> Timestamp {
         self.floor().min(self.wall())
@@ -253,7 +248,7 @@ impl Clock {
         }
     }
 
-    /// Runs `work` until `moment`. Returns `None` if it did not finish.
+    /// Runs `work` until `moment`; `None` if it did not finish.
     pub async fn before<T>(&self, moment: Timestamp, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -262,15 +257,14 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock forward. Has no effect on the process clock.
+    /// Moves a manual clock forward.
     pub fn advance(&self, by: Duration) {
         if let Self::Manual(time) = self {
             time.now.send_modify(|now| *now = now.plus(by));
         }
     }
 
-    /// Moves only the wall clock of a manual clock, like a suspended machine or an operator. Has no
-    /// effect on the process clock.
+    /// Moves only the wall clock of a manual clock.
     pub fn shift_wall(&self, millis: i64) {
         if let Self::Manual(time) = self {
             time.wall_ahead.fetch_add(millis, Relaxed);
@@ -294,11 +288,9 @@ mod tests {
     #[test]
     fn a_start_continues_from_the_last_time_and_after_a_leap_rights_end_by_the_later_clock_and_deletion_waits() {
         let (now, day) = (wall(), Duration::from_hours(24));
-        // The clock was set back by 400 days while the service did not run.
         let behind = Clock::since(now.plus(400 * day));
         assert!(behind.now() >= now.plus(400 * day) && behind.latest() >= now.plus(400 * day));
         assert!(behind.earliest() < now.plus(day));
-        // The clock is ahead by 400 days, or the machine was off for that time.
         let ahead = Clock::since(now.minus(400 * day));
         assert!(ahead.now() >= now && ahead.latest() >= now);
         assert!(ahead.earliest() < now.minus(399 * day) && ahead.floor() < now.minus(399 * day));
@@ -312,7 +304,6 @@ mod tests {
         let clock = Clock::start_at(now.plus(400 * LEAP));
         let Clock::System { floor, .. } = &clock else { panic!("of the process") };
         floor.store(now.minus(LEAP).0, Relaxed);
-        // The wall clock was corrected meanwhile; it shows `now`.
         assert!(clock.latest() < now.plus(LEAP) && clock.now() >= now.plus(400 * LEAP));
         tokio::time::advance(LEAP).await;
         clock.prove();

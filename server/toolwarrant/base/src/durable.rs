@@ -6,14 +6,13 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Replaces a file with the content that `write` writes, and returns it. The file is readable only
-/// by its owner, and its content is on the disk.
+/// Replaces a file with what `write` writes, synced. Only its owner can read it.
 ///
-/// A crash can leave a draft named `PATH.new`. The next replacement removes it, and so never writes
+/// The next replacement removes a draft `PATH.new` that a crash has left, and so never writes
 /// through a link of that name.
 ///
 /// # Errors
-/// The draft cannot be written or renamed to `path`. The file is unchanged.
+/// The file is unchanged, unless only the folder cannot be synced.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let draft = path.with_added_extension("new");
     match fs::remove_file(&draft) {
@@ -28,10 +27,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     Ok(file)
 }
 
-/// Makes the names of the files in a folder durable.
-///
-/// # Errors
-/// The folder cannot be opened or synced.
+/// Makes the names in a folder durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

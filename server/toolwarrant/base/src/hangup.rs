@@ -1,24 +1,20 @@
 //! A signal that a client has closed its side of the connection, for code that holds an answer
 //! back.
 //!
-//! A client that has closed its sending side may still read, or may be gone; the server cannot see
-//! the difference. In both cases it is best to answer at once. This module knows no connection: the
+//! Such a client may still read, or may be gone. In both cases it is best to answer at once. The
 //! transport reports what it sees, and checks only while a task waits.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use tokio::sync::Notify;
 
-/// A signal that a client has closed its side of a connection.
 #[derive(Debug, Default)]
 pub struct Hangup {
     happened: AtomicBool,
-    /// Number of tasks that wait for the signal.
     waiting: AtomicUsize,
     notify: Notify,
 }
 
 impl Hangup {
-    /// Waits until the client closes its side.
     pub async fn wait(&self) {
         let _waiting = Waiting::new(&self.waiting);
         let told = self.notify.notified();
@@ -32,7 +28,6 @@ impl Hangup {
         self.waiting.load(SeqCst) > 0 && !self.happened.load(SeqCst)
     }
 
-    /// Records that the client has closed its side.
     pub fn set(&self) {
         self.happened.store(true, SeqCst);
         self.notify.notify_waiters();

@@ -1,8 +1,8 @@
 //! Encryption at rest: one master key, and three keys derived from it.
 //!
-//! The pepper makes verifiers and fingerprints. The sealing key encrypts secrets that must be read
-//! again. The chain key makes the hashes that chain the audit trail. Without the master key, the
-//! stored data reveals none of these keys. Start at [`KeyRing`].
+//! The pepper makes verifiers and fingerprints, the sealing key encrypts secrets that must be read
+//! again, the chain key chains the audit trail. Without the master key, the stored data reveals
+//! none of these. Start at [`KeyRing`].
 
 use crate::clock::Timestamp;
 use crate::random::Random;
@@ -22,10 +22,8 @@ const TAG: usize = 16;
 /// A MAC under the pepper: HMAC-SHA256.
 pub type Digest = [u8; 32];
 
-/// Seals and opens texts, and makes verifiers.
 #[derive(Clone)]
 pub struct KeyRing {
-    /// A MAC that has absorbed the pepper. It is cloned for each use.
     peppered: Hmac<Sha256>,
     cipher: XChaCha20Poly1305,
     chain: ChainKey,
@@ -38,44 +36,36 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// The key of the hashes that chain the audit trail. A valid hash cannot be made without it.
+/// A valid hash of the audit trail cannot be made without it.
 #[derive(Clone)]
 pub struct ChainKey(Hmac<Sha256>);
 
-/// A stored secret: its verifier, and the sealed secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRow {
-    /// Its verifier: a MAC under the pepper.
     pub verifier: Digest,
-    /// The secret, sealed for its key and application.
     pub sealed: Vec<u8>,
-    /// The time of its creation; `None` if it is not known.
     pub created_at: Option<Timestamp>,
-    /// The time when it ends; `None` if its key alone decides.
+    /// `None` if its key alone decides.
     pub ends_at: Option<Timestamp>,
 }
 
-/// The last use of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretUse {
-    /// The id of the key.
     pub key: String,
-    /// The verifier of the secret.
     pub verifier: Digest,
-    /// The time, to the minute.
+    /// To the minute.
     pub at: Timestamp,
-    /// The address of the client, if it is recorded.
     pub from: Option<IpAddr>,
 }
 
-/// The error that a seal does not open: another master key, another purpose, or damaged bytes.
+/// Another master key, another purpose, or damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the seal does not fit: it was made with another master key, or damaged")]
 pub struct BrokenSeal;
 
 impl KeyRing {
-    /// Derives the keys from `master` and the `salt` of the service, which never changes. Nonces
-    /// come from `random`, which must never repeat itself within a service.
+    /// Derives the keys. The `salt` of a service never changes. Nonces come from `random`, which
+    /// must never repeat itself.
     #[must_use]
     pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
         let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
@@ -84,14 +74,12 @@ impl KeyRing {
         Self { peppered: hmac_with(&pepper), cipher, chain, random }
     }
 
-    /// Returns the key that chains the audit trail.
     #[must_use]
     pub fn chain_key(&self) -> ChainKey {
         self.chain.clone()
     }
 
-    /// Returns the MAC of these parts. The boundaries matter: `["ab", "c"]` and `["a", "bc"]`
-    /// differ.
+    /// Returns the MAC of these parts: `["ab", "c"]` and `["a", "bc"]` differ.
     #[must_use]
     pub fn mac(&self, parts: &[&str]) -> Digest {
         let mut mac = self.peppered.clone();
@@ -102,11 +90,7 @@ impl KeyRing {
         mac.finalize().into_bytes().into()
     }
 
-    /// Seals `text` for one `purpose`. It opens only for the same purpose. Format:
-    /// XChaCha20-Poly1305 with nonce, ciphertext, tag.
-    ///
-    /// # Errors
-    /// The system provides no random bytes.
+    /// Seals for one `purpose`, as XChaCha20-Poly1305: nonce, ciphertext, tag.
     pub fn seal(&self, purpose: &str, text: &str) -> Result<Vec<u8>, getrandom::Error> {
         let nonce = self.random.bytes::<NONCE>()?;
         let mut sealed = Vec::with_capacity(NONCE + text.len() + TAG);
@@ -120,10 +104,6 @@ impl KeyRing {
         Ok(sealed)
     }
 
-    /// Opens a seal that was made for `purpose`.
-    ///
-    /// # Errors
-    /// [`BrokenSeal`].
     pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Secret<String>, BrokenSeal> {
         let (nonce, rest) = sealed.split_first_chunk::<NONCE>().ok_or(BrokenSeal)?;
         let (body, tag) = rest.split_last_chunk::<TAG>().ok_or(BrokenSeal)?;
@@ -136,8 +116,7 @@ impl KeyRing {
 }
 
 impl ChainKey {
-    /// Returns the MAC of the concatenated parts. The caller must fix their lengths, because
-    /// boundaries do not matter.
+    /// Returns the MAC of the parts, whose lengths the caller must fix.
     #[must_use]
     pub fn mac(&self, parts: &[&[u8]]) -> Digest {
         let mut mac = self.0.clone();
@@ -146,7 +125,6 @@ impl ChainKey {
     }
 }
 
-/// Makes an HMAC that has absorbed the key.
 fn hmac_with(key: &[u8; 32]) -> Hmac<Sha256> {
     // HMAC pads a short key with zeroes. A key of a whole block cannot have a wrong length.
     let mut block = Zeroizing::new([0; 64]);

@@ -1,9 +1,5 @@
 //! The base of the framework: time, randomness, text, secrets at rest, and state that threads
-//! share. It knows no tool and no request.
-//!
-//! Tests replace the sources [`clock`] and [`random`]. [`text`] holds text from outside,
-//! [`wording`] the service's own. [`keyring`] seals stored secrets, [`secret_file`] opens those of
-//! operators, [`durable`] replaces files, [`way`] leads to them.
+//! share. It knows no tool and no request. Start at [`clock`], [`text`] or [`keyring`].
 
 pub mod bytes;
 pub mod clock;
@@ -29,7 +25,7 @@ use std::task::Poll;
 /// A future behind a pointer, for traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Runs `work`. Returns `None` if it panics; the panic hook has logged that.
+/// Returns `None` if `work` panics, which the panic hook has logged.
 pub async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {

@@ -1,5 +1,5 @@
-//! Locks that can be used after a panic. Guarded data is always changed in such a way that a panic
-//! in between leaves it consistent.
+//! Locks that can be used after a panic. Every change of guarded data keeps it consistent if it
+//! panics.
 
 use std::sync::{LockResult, PoisonError};
 

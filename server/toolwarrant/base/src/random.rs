@@ -3,26 +3,23 @@
 use crate::ignore_poison;
 use std::sync::{Arc, Mutex};
 
-/// The source of random bytes: the operating system, or a seed.
+/// The operating system, or a seed.
 #[derive(Clone, Debug)]
 pub enum Random {
-    /// The operating system. Its bytes cannot be predicted.
+    /// Cannot be predicted.
     System,
-    /// A seed. The same seed gives the same bytes; clones share the stream.
+    /// The same seed gives the same bytes. Clones share the stream.
     Seeded(Arc<Mutex<SplitMix>>),
 }
 
 impl Random {
-    /// Returns a source whose bytes are determined by `seed`.
+    /// Returns a source whose bytes `seed` determines.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         Self::Seeded(Arc::new(Mutex::new(SplitMix(seed))))
     }
 
-    /// Returns the next bytes.
-    ///
-    /// # Errors
-    /// The system provides no random bytes.
+    /// Returns the next bytes. Fails if the system provides none.
     pub fn bytes<const N: usize>(&self) -> Result<[u8; N], getrandom::Error> {
         let mut bytes = [0; N];
         match self {
@@ -38,8 +35,7 @@ impl Random {
     }
 }
 
-/// A stream of numbers determined by its seed: SplitMix64 (Steele, Lea, Flood 2014). Never use it
-/// for secrets.
+/// SplitMix64 (Steele, Lea, Flood 2014). Never use it for secrets.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 

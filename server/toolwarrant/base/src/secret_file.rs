@@ -7,22 +7,17 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// A file with a secret.
 #[derive(Debug)]
 pub struct SecretFile {
-    /// The file, open for reading.
     pub file: File,
-    /// For the log, if other users can use it and this user cannot change that.
+    /// Other users can use the file, and this user cannot change that.
     pub warning: Option<String>,
 }
 
 impl SecretFile {
-    /// Opens a file. It must belong to this user or root, and no other user may use it. A file that
-    /// this user cannot change is taken with a warning: on a file system that is read-only, or one
-    /// of root's that a group of this user can read. Mounted secrets are such files.
-    ///
-    /// # Errors
-    /// It cannot be opened, is not a file, or other users can use it.
+    /// Opens a file of this user or root that no other user can use. One that this user cannot
+    /// change is taken with a warning: on a read-only file system, or root's and readable for a
+    /// group. Mounted secrets are such files.
     pub fn open(path: &Path) -> io::Result<Self> {
         // Opening a pipe would block.
         let about = path.metadata()?;
@@ -39,13 +34,11 @@ impl SecretFile {
     }
 }
 
-/// The user of this program.
 struct Reader {
     user: u32,
     groups: Vec<u32>,
 }
 
-/// Those that can use a file.
 struct Users {
     owner: u32,
     group: u32,
@@ -59,7 +52,7 @@ impl From<Metadata> for Users {
 }
 
 impl Reader {
-    /// Returns a warning if other users can use the file, or an error if this can be changed.
+    /// Returns a warning, or an error if this user can change the file.
     fn judge(&self, users: &Users, is_read_only: bool, path: &Path) -> Result<Option<String>, String> {
         let (Self { user, groups }, Users { owner, group, mode }) = (self, users);
         if (owner == user || *owner == 0) && mode & 0o077 == 0 {
@@ -92,7 +85,7 @@ mod tests {
             (7, root, 9, 0o400, on_disk, taken),
             (7, 7, 7, 0o640, on_disk, own),
             (7, 7, 7, 0o602, on_disk, own),
-            // A secret of Kubernetes for the group of the pod, and a key of the group ssl-cert.
+            // Of Kubernetes for the group of the pod, and of the group ssl-cert.
             (7, root, 8, 0o440, on_disk, warned),
             (7, root, 7, 0o640, on_disk, warned),
             (7, root, 8, 0o660, on_disk, given),
@@ -101,7 +94,7 @@ mod tests {
             (7, 6, 8, 0o440, on_disk, given),
             (7, 6, 6, 0o600, on_disk, given),
             (root, root, root, 0o440, on_disk, own),
-            // A secret of Docker, and one of a user of the host.
+            // Of Docker, and of a user of the host.
             (7, root, root, 0o444, mounted, warned),
             (root, root, root, 0o444, mounted, warned),
             (7, 6, 6, 0o664, mounted, warned),

@@ -1,7 +1,7 @@
-//! Strings that need care: text from outside, addresses from outside, and secrets.
+//! Strings that need care: text and addresses from outside, and secrets.
 //!
-//! [`Untrusted`] is text that others wrote. It is data to show, never an instruction to follow. It
-//! has no `Display`, so it cannot become a part of [`Words`](crate::wording::Words).
+//! [`Untrusted`] is text that others wrote: data to show, never an instruction. It has no
+//! `Display`, so it cannot become a part of [`Words`](crate::wording::Words).
 
 mod cleaning;
 mod https_url;
@@ -18,14 +18,13 @@ use toolwarrant_common::{REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS};
 
 /// Text from outside, on one line and capped, so that it cannot look like anything but a value.
 ///
-/// Terminal control sequences are removed, and so are characters that hide or reorder text. A run
-/// of control characters and white space becomes one space. A longer text is cut and ends in `…`.
+/// Terminal control sequences, and characters that hide or reorder text, are removed. Control
+/// characters and white space become one space. A longer text is cut and ends in `…`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Untrusted<const CAP: usize = UNTRUSTED_MAX_CHARS>(String);
 
-/// An upstream's remark about its work, or text read from a target: for logs, timelines and
-/// evidence.
+/// A remark of an upstream, or text read from a target: for logs, timelines and evidence.
 pub type Remark = Untrusted<REMARK_MAX_CHARS>;
 
 impl<const CAP: usize> Untrusted<CAP> {

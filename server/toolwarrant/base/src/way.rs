@@ -3,8 +3,8 @@
 use std::fs::Metadata;
 use std::path::{Path, PathBuf, absolute};
 
-/// Returns the folders and links on the way to `path`, and what is there. The first one is `path`
-/// itself if it exists. The owner of each can put something else in the place of `path`.
+/// Returns the folders and links on the way to `path`, first `path` itself if it exists. The owner
+/// of each can replace `path`.
 pub fn walk_to(path: &Path) -> Vec<(PathBuf, Metadata)> {
     let named = absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = named.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();

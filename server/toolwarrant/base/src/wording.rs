@@ -1,8 +1,7 @@
 //! Text in the service's own words, which an agent may follow.
 //!
-//! A `message`, a `next_step` and a note are [`Words`]. They consist of literals and of parts that
-//! are [`Ours`]. `String` and [`Untrusted`] are not [`Ours`], so the compiler keeps a vendor's text
-//! out.
+//! A `message`, a `next_step` and a note are [`Words`], joined from parts that are [`Ours`].
+//! `String` and [`Untrusted`] are not [`Ours`], so the compiler keeps a vendor's text out.
 
 use crate::text::{Untrusted, clean};
 use serde::Serialize;
@@ -21,13 +20,11 @@ pub trait Ours {
     fn say(&self, words: &mut String);
 }
 
-/// Text that a client sent and an answer repeats to that client: cleaned, and capped at 64
-/// characters. It is used only for text from requests.
+/// Text from a request that an answer repeats: cleaned, and capped at 64 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Echo(Untrusted);
 
-/// Joins parts that are [`Ours`](crate::wording::Ours) to [`Words`](crate::wording::Words). Braces
-/// have no meaning in its literals.
+/// Joins parts that are [`Ours`]. Braces have no meaning in its literals.
 #[macro_export]
 macro_rules! words {
     ($($part:expr),+ $(,)?) => { $crate::wording::Words::of(&[$(&$part),+]) };
@@ -42,7 +39,7 @@ impl Words {
         Self(words.into())
     }
 
-    /// Joins items with `between` between them.
+    /// Joins items.
     #[must_use]
     pub fn list(items: &[Self], between: &'static str) -> Self {
         Self(items.iter().map(Self::as_str).collect::<Vec<_>>().join(between).into())
@@ -98,13 +95,11 @@ macro_rules! numbers {
 numbers!(u8 u16 u32 u64 usize i64);
 
 impl Echo {
-    /// Cleans and caps text that a client sent.
     #[must_use]
     pub fn of(sent: &str) -> Self {
         Self(Untrusted::clean(sent))
     }
 
-    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
@@ -117,8 +112,7 @@ impl Ours for Echo {
     }
 }
 
-/// Appends a value of a generated string type. It is cleaned, because the contract may admit every
-/// character.
+/// Cleans the value, because the contract may admit every character.
 #[doc(hidden)]
 pub fn say_value(value: &str, words: &mut String) {
     words.push_str(&clean(value));

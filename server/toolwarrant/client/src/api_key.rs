@@ -1,9 +1,8 @@
 //! The key of a client. It is read from the environment or from a file, never from a command line,
-//! which every user of a machine can see.
+//! which every user of a machine can see. Start at [`KeySource::open`].
 //!
-//! The variable and the file have the same format: `KEY_ID:SECRET`, or the JSON object with
-//! `key_id` and `secret` that `key create --json` prints. Messages and `Debug` output of this
-//! module do not contain a secret or any other part of the text that was read.
+//! The format is `KEY_ID:SECRET`, or the JSON that `key create --json` prints. Messages and `Debug`
+//! output contain no part of the text that was read.
 
 use crate::error::SetupError;
 use serde::Deserialize;
@@ -13,15 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The id of a key, and its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// The id, which is not secret.
     pub id: String,
     secret: String,
 }
 
-/// The origin of the key, and the key that was read last.
 #[derive(Debug)]
 pub struct KeySource {
     origin: Origin,
@@ -30,13 +26,11 @@ pub struct KeySource {
 
 #[derive(Debug)]
 enum Origin {
-    /// An environment variable of this name.
     Environment(String),
     File(PathBuf),
 }
 
 impl ApiKey {
-    /// Returns the secret, for sending or signing.
     #[must_use]
     pub fn secret(&self) -> &str {
         &self.secret
@@ -70,10 +64,7 @@ impl fmt::Debug for ApiKey {
 }
 
 impl KeySource {
-    /// Reads the key from `file`, or if that is `None` from the environment variable `variable`.
-    ///
-    /// # Errors
-    /// Neither is given, there is no key in it, or other users can access the file.
+    /// Refuses a file that other users can access.
     pub fn open(file: Option<&Path>, variable: &str) -> Result<Self, SetupError> {
         let (origin, key) = match file {
             Some(path) => (Origin::File(path.to_owned()), read(path)?),
@@ -91,17 +82,12 @@ impl KeySource {
         Ok(Self { origin, latest: Mutex::new(Arc::new(key)) })
     }
 
-    /// Returns the key that was read last.
     #[must_use]
     pub fn latest(&self) -> Arc<ApiKey> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the file again, after a server refused `refused`. Returns `None` if the key is
-    /// unchanged. A key from the environment never changes.
-    ///
-    /// # Errors
-    /// The same as for [`open`](Self::open).
+    /// Reads the file again. Returns `None` if the key is still `refused`.
     pub fn reload(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, SetupError> {
         let Origin::File(path) = &self.origin else { return Ok(None) };
         let key = Arc::new(read(path)?);
@@ -112,7 +98,6 @@ impl KeySource {
         Ok(Some(key))
     }
 
-    /// Returns an instruction for a person to replace the key.
     pub(crate) fn how_to_replace(&self) -> String {
         match &self.origin {
             Origin::Environment(variable) => {
@@ -127,7 +112,7 @@ impl KeySource {
 
 const EXPECTED: &str = "expected KEY_ID:SECRET, both without white space and further colons";
 
-/// Largest key file, in bytes. A key is one line, so a larger file was named by mistake.
+/// A key is one line, so a larger file was named by mistake.
 const LONGEST: u64 = 4096;
 
 fn read(path: &Path) -> Result<ApiKey, SetupError> {

@@ -1,13 +1,12 @@
 //! The bridge: JSON-RPC messages, one a line, on standard input and output; Streamable HTTP with a
-//! key on the other side.
+//! key on the other side. Start at [`bridge`].
 //!
 //! It passes messages and answers on unchanged and does not validate them. It adds the headers that
 //! a client of stdio cannot set: the key, the revision, the method and the name. Standard output
 //! gets only answers; messages for people go to standard error.
 //!
-//! Requests run in parallel, at most [`IN_FLIGHT`] at a time, and answers go out as they arrive. A
-//! request without a usable answer gets an error in the same format as the server's own. The bridge
-//! then continues: the next request finds out if the server is available again.
+//! A request without a usable answer gets an error in the same format as the server's own. The next
+//! request finds out if the server is available again.
 
 mod lines;
 mod message;
@@ -30,27 +29,19 @@ use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, RwLock, Semaphore
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-/// Most requests in flight at a time. Further ones wait.
 const IN_FLIGHT: usize = 64;
 
-/// Most bytes of requests that wait or are in flight. The bridge reads on when there is room, so
-/// its memory is bounded.
+/// Bytes of requests that wait or are in flight. The bridge reads on when there is room.
 const ROOM: usize = 16 << 20;
 
-/// Least share of [`ROOM`] that a request takes, in bytes, to account for its state besides the
-/// body.
+/// Least share of [`ROOM`] of a request, which also has state besides the body.
 const LEAST: usize = 16 << 10;
 
-/// Time for requests in flight to finish after the input has ended. Clients give up on a bridge
-/// after two seconds.
+/// Clients give up on a bridge two seconds after the input has ended.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Connects `input` and `output` with a server until the input ends or the output breaks. Lines on
-/// standard error begin with `program`.
-///
-/// # Errors
-/// The input cannot be read, or the output cannot be written. An output that its reader has closed
-/// is not an error.
+/// Runs until the input ends or the output breaks. An output that its reader has closed is not an
+/// error.
 pub async fn bridge(
     connection: Connection,
     program: &str,
@@ -101,7 +92,6 @@ pub async fn bridge(
         complain(program, format!("the input has ended; {left} requests without an answer were cancelled"));
     }
     drop(bridge);
-    // Writes all answers that have arrived, unless the output has no reader.
     let written = timeout(GRACE, writer).await;
     ended.and(written.unwrap_or(Ok(Ok(())))?)
 }
@@ -110,27 +100,22 @@ struct Bridge {
     shared: Arc<Shared>,
     room: Arc<Semaphore>,
     requests: JoinSet<()>,
-    /// The requests that can be cancelled, by their ids.
     in_flight: HashMap<String, AbortHandle>,
 }
 
-/// State that all requests share.
 struct Shared {
     connection: Connection,
     program: String,
     /// The revision that `initialize` agreed on. A request that holds it for writing is about to
     /// agree on one, and later requests wait for that.
     revision: Arc<RwLock<Option<HeaderValue>>>,
-    /// The tools that change nothing, according to the lists of the server.
     readers: Mutex<BTreeSet<String>>,
     turns: Semaphore,
-    /// True if the last request failed and the reason went to standard error.
     in_trouble: AtomicBool,
     answers: mpsc::Sender<Bytes>,
 }
 
 impl Bridge {
-    /// Starts the action for a message. Waits while there is no room for it.
     async fn take(&mut self, message: Message) {
         if let Kind::Cancel(id) = &message.kind {
             // Over HTTP, closing the connection cancels a request, so the server needs no message.
@@ -140,7 +125,6 @@ impl Bridge {
             return;
         }
         let size = u32::try_from(message.body.len().clamp(LEAST, ROOM)).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
         let Ok(room) = self.room.clone().acquire_many_owned(size).await else { return };
         let agreement = match message.kind {
             Kind::Initialize => Some(self.shared.revision.clone().write_owned().await),
@@ -154,16 +138,13 @@ impl Bridge {
     }
 }
 
-/// The write lock of the revision, for the one request that agrees on it.
 type Agreement = OwnedRwLockWriteGuard<Option<HeaderValue>>;
 
 impl Shared {
-    /// Sends one message to the server and passes its answer back.
     async fn carry(self: Arc<Self>, message: Message, agreement: Option<Agreement>, _room: OwnedSemaphorePermit) {
         let answer = match self.ask(&message, agreement).await {
             Ok(answer) => answer,
             Err(error) => {
-                // A message that is too large does not mean trouble with the server.
                 self.in_trouble.fetch_or(error.code != TOO_LARGE, Relaxed);
                 complain(&self.program, &error);
                 message.answer(&error.rpc())
@@ -222,7 +203,6 @@ impl Shared {
     }
 }
 
-/// Adds the headers of a message. If the message names no revision, the agreed one is used.
 fn with_head(request: request::Builder, head: &Head, agreed: Option<&HeaderValue>) -> request::Builder {
     let Head { revision, method, name } = head;
     let headers = [
@@ -236,7 +216,6 @@ fn with_head(request: request::Builder, head: &Head, agreed: Option<&HeaderValue
     })
 }
 
-/// Writes each answer as one whole line.
 async fn write(mut output: impl AsyncWrite + Unpin, mut answers: mpsc::Receiver<Bytes>) -> io::Result<()> {
     while let Some(answer) = answers.recv().await {
         let mut line = BytesMut::with_capacity(answer.len() + 1);

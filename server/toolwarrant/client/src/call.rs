@@ -1,8 +1,8 @@
-//! Calls one tool of a running server, like any client: over the endpoint with the key in two
-//! headers, or over `/v1`, signed.
+//! Calls one tool of a running server: over the endpoint with the key in two headers, or over
+//! `/v1`, signed. Start at [`call`].
 //!
-//! The compiled contract gives the types of arguments, the routes, and the tool that reads tasks.
-//! The server decides if a call is valid and allowed.
+//! The compiled contract gives the types of arguments and the routes. The server decides if a call
+//! is valid and allowed.
 
 use crate::cli::CallOptions;
 use crate::connection::{Connection, HttpAnswer, Repeat};
@@ -17,33 +17,22 @@ use std::time::Duration;
 use toolwarrant_signing as signing;
 use url::Url;
 
-/// The properties of a tool that a client must know.
 #[derive(Clone, Debug)]
 pub struct ToolShape {
-    /// Its name.
     pub name: &'static str,
-    /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
     /// The method and path of its twin under `/v1`, with `{argument}` for path parameters.
     pub route: Option<(&'static str, &'static str)>,
-    /// True if it changes nothing.
     pub reads: bool,
 }
 
-/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 pub struct Called {
-    /// The result, or the task in its final state.
     pub result: Value,
-    /// True if the call did what was asked for. It is false if the task ended otherwise, or if the
-    /// idempotency key belongs to another write.
+    /// False if the task ended otherwise, or if the idempotency key belongs to another write.
     pub succeeded: bool,
 }
 
-/// Calls a tool. With `wait`, follows its task to the end.
-///
-/// # Errors
-/// The call is malformed, the server refuses it, or there is no answer.
 pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOptions) -> Result<Called, ClientError> {
     let CallOptions { tool, arguments, v1, wait, connect: _ } = options;
     let Some(shape) = tools.iter().find(|known| known.name == tool) else {
@@ -76,19 +65,16 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
     Ok(Called { result, succeeded })
 }
 
-/// Time for which the server holds a poll of a task, in seconds. Some gateways end a request after
-/// 30.
+/// In seconds. Some gateways end a request after 30.
 const HOLD: u32 = 25;
 
-/// The final states of a task after which a script can go on.
 const SUCCEEDED: [&str; 2] = ["success", "success_unverified"];
 
-/// The revision of the calls. It has no session, and every server that has sessions supports it.
+/// It has no session, and every server that has sessions supports it.
 const REVISION: &str = "2025-03-26";
 
 impl ToolShape {
-    /// Converts arguments from the command line to the types of the schema. A value that does not
-    /// fit its type is sent as text, and the server reports the expected type.
+    /// Sends a value that does not fit its type as text: the server reports the expected type.
     fn arguments(&self, typed: &[String]) -> Result<Map<String, Value>, ClientError> {
         let properties = self.properties();
         let mut arguments = Map::new();
@@ -131,7 +117,6 @@ impl ToolShape {
 
 struct Caller<'a> {
     connection: &'a Connection,
-    /// True if calls go to `/v1`, signed, and not to the endpoint.
     signs: bool,
 }
 
@@ -164,16 +149,14 @@ impl Caller<'_> {
         let no_base =
             || parse_error(format!("{} does not end in /mcp, so where /v1 is cannot be told", self.connection.url()));
         let url = self.connection.url().beside(path, query).ok_or_else(no_base)?;
-        // The server signs the path that it receives. It begins at /v1, whatever precedes that in
-        // the URL.
+        // The server signs the path that it receives, from /v1 on.
         let target = |url: &Url| url.path().find("/v1/").map(|at| url.path()[at..].to_owned());
         if target(&url).as_deref() != Some(path) {
             return Err(parse_error(format!("an argument cannot stand in a path: {path}")));
         }
         fresh_nonce().map_err(|error| parse_error(error.to_string()))?;
         let request = |key: &crate::ApiKey| {
-            // Each attempt has its own nonce. The check above has shown that random bytes are
-            // available.
+            // The check above has shown that random bytes are available.
             let (key_id, timestamp, nonce) = (&key.id, &now(), &fresh_nonce().unwrap_or_default());
             let body_bytes = body.as_bytes();
             let signable =
@@ -189,13 +172,11 @@ impl Caller<'_> {
         if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer)) }
     }
 
-    /// Returns the failure that the server reported, or an error if the answer is not a failure.
     fn failure(&self, told: Value, answer: &HttpAnswer) -> ClientError {
         serde_json::from_value(told).unwrap_or_else(|_| self.connection.strange(answer))
     }
 }
 
-/// A call in the form of a request under `/v1`.
 #[derive(Debug, PartialEq)]
 struct Twin {
     method: &'static str,
@@ -237,14 +218,13 @@ impl Twin {
     }
 }
 
-/// The argument that is a header under `/v1`.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Percent-encodes all but unreserved characters (RFC 3986).
+/// Encodes all but unreserved characters (RFC 3986).
 fn percent_encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -102,27 +102,19 @@ pub struct SignOptions {
     pub key: KeyOptions,
 }
 
-/// The names in the commands of a client.
 #[derive(Clone, Debug)]
 pub struct ClientNames {
-    /// The program.
     pub program: String,
-    /// The command that starts its bridge: `print-shop bridge`.
     pub bridge: String,
-    /// The program with the commands of an operator.
     pub operator: String,
-    /// Its version.
     pub version: &'static str,
     /// The prefix of environment variables: `PRINT_SHOP_`.
     pub environment: String,
-    /// The permission for a key that only reads, if the contract has one.
     pub read_permission: Option<String>,
-    /// The resources. Each has a command that assigns them.
     pub resources: Vec<String>,
 }
 
 impl ClientCommand {
-    /// Adds the commands to a command line.
     #[must_use]
     pub fn augment(command: clap::Command, names: &ClientNames) -> clap::Command {
         let command = Self::augment_subcommands(command);
@@ -145,27 +137,18 @@ impl ClientCommand {
 }
 
 impl KeyOptions {
-    /// Reads the key.
-    ///
-    /// # Errors
-    /// There is no key, or other users can access its file.
     pub fn open(&self, names: &ClientNames) -> Result<KeySource, SetupError> {
         KeySource::open(self.key_file.as_deref(), &names.key_variable())
     }
 }
 
 impl ConnectOptions {
-    /// Sets up a client of the server.
-    ///
-    /// # Errors
-    /// The URL is not allowed, there is no key, or TLS cannot be set up.
     pub fn connection(&self, names: &ClientNames) -> Result<Connection, SetupError> {
         // The message does not repeat a wrong URL, which may contain a password.
         let url = self.url.parse().map_err(|why| SetupError(format!("--url: {why}")))?;
         Connection::new(url, self.key.open(names)?)
     }
 
-    /// Runs the bridge on standard input and output until one of them ends.
     #[must_use]
     pub fn bridge(&self, names: &ClientNames) -> ExitCode {
         match self.run_bridge(names) {
@@ -190,7 +173,6 @@ impl ConnectOptions {
     }
 }
 
-/// Runs a program that is only a bridge.
 #[must_use]
 pub fn bridge_program(names: &ClientNames) -> ExitCode {
     let command = clap::Command::new(names.program.clone()).version(names.version);
@@ -202,7 +184,7 @@ pub fn bridge_program(names: &ClientNames) -> ExitCode {
     }
 }
 
-/// Ignores empty variables of flags, which are common in compose files.
+/// Ignores empty variables, which are common in compose files.
 #[must_use]
 pub fn ignore_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |arg: &clap::Arg| arg.get_env().and_then(env::var_os).is_some_and(|text| text.is_empty());
@@ -217,7 +199,6 @@ impl ClientNames {
         format!("{}KEY", self.environment)
     }
 
-    /// Lets environment variables set the flags that belong in a client's configuration.
     fn with_environment(&self, command: clap::Command) -> clap::Command {
         command.mut_args(|arg| match arg.get_long() {
             Some(long @ ("url" | "key-file")) => {

@@ -1,12 +1,11 @@
-//! One request over HTTP, with its possible failures: deadlines, certificates, redirects, proxies,
-//! replaced keys.
+//! One request over HTTP, with its possible failures. Start at [`Connection::send`].
 //!
-//! Some requests are repeated. If the server refuses the key (401, before it reads the request),
-//! and the key file then holds another key, the client sends the request again. If the connection
-//! of a read ends before the answer, the client sends the read once more, because a server that
-//! restarts closes the connections that a client keeps. A write is not repeated in that case: it
-//! may have been carried out, and the error says so. A write goes out on another connection only if
-//! not one byte of it had left; the HTTP library does that.
+//! If the server refuses the key (401, before it reads the request), and the key file then holds
+//! another key, the client sends the request again. If the connection of a read ends before the
+//! answer, the client sends the read once more, because a server that restarts closes kept
+//! connections. A write is not repeated then: it may have been carried out, and the error says so.
+//! A write goes out on another connection only if not one byte of it had left; the HTTP library
+//! does that.
 
 use crate::api_key::{ApiKey, KeySource};
 use crate::error::{ClientError, SetupError};
@@ -19,7 +18,6 @@ use std::time::Duration;
 use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits};
 use url::Url;
 
-/// A client's connection to a server.
 #[derive(Debug)]
 pub struct Connection {
     http: HttpClient,
@@ -27,58 +25,41 @@ pub struct Connection {
     keys: Arc<KeySource>,
 }
 
-/// The limits of an exchange. A server holds a poll for 50 seconds at most.
+/// A server holds a poll for 50 seconds at most.
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
-/// The permission to send a request again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// The request only reads, so it may be sent again.
     Harmless,
-    /// The request may change something, so it must not be sent again.
     Never,
 }
 
-/// The answer to a request, whatever its status.
 #[derive(Debug)]
 pub(crate) struct HttpAnswer {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
-    /// The id of the key that the request was sent with.
     pub(crate) key_id: String,
-    /// The server's delay before a new attempt, in seconds, if it gives one.
     retry_after: Option<u32>,
-    /// The type of the body, or the target of a redirect.
     content: Option<String>,
 }
 
 impl Connection {
-    /// Sets up a client. Sends nothing.
-    ///
-    /// The client reaches an https server through the proxy of `HTTPS_PROXY`, if it is set and
-    /// `NO_PROXY` does not exempt the host. Such a proxy sees the name of the server and no
-    /// content. No other proxy is used, so that no proxy sees a key.
-    ///
-    /// # Errors
-    /// The system has no certificate authorities, or the proxy's URL is wrong.
+    /// Sends nothing. Uses proxies as [`HttpClient::to`] describes.
     pub fn new(url: ServerUrl, keys: KeySource) -> Result<Self, SetupError> {
         let http = HttpClient::to(url.as_url()).map_err(|error| SetupError(error.to_string()))?;
         Ok(Self { http, url, keys: Arc::new(keys) })
     }
 
-    /// Returns the URL of the endpoint.
     #[must_use]
     pub fn url(&self) -> &ServerUrl {
         &self.url
     }
 
-    /// Returns the id of the key in use.
     #[must_use]
     pub fn key_id(&self) -> String {
         self.keys.latest().id.clone()
     }
 
-    /// Posts JSON to the endpoint, with the key in its two headers. `head` adds further headers.
     pub(crate) async fn post(
         &self,
         body: Bytes,
@@ -95,7 +76,6 @@ impl Connection {
         self.send(repeat, request).await
     }
 
-    /// Sends the request that `request` makes with a key.
     pub(crate) async fn send(
         &self,
         repeat: Repeat,
@@ -120,7 +100,6 @@ impl Connection {
         }
     }
 
-    /// Makes the error for a server that refuses the key.
     pub(crate) fn refusal(&self, key_id: &str) -> ClientError {
         let (url, remedy) = (&self.url, self.keys.how_to_replace());
         ClientError::final_one(
@@ -132,7 +111,6 @@ impl Connection {
         )
     }
 
-    /// Makes the error for an answer that is not one of this server's endpoint.
     pub(crate) fn strange(&self, answer: &HttpAnswer) -> ClientError {
         let HttpAnswer { status, body, key_id: _, retry_after, content } = answer;
         let url = &self.url;
@@ -157,7 +135,6 @@ impl Connection {
         )
     }
 
-    /// Reads the key from the file again. Returns `None` if it is unchanged.
     async fn reload_key(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
         let (keys, refused) = (self.keys.clone(), refused.clone());
         let read = tokio::task::spawn_blocking(move || keys.reload(&refused)).await;
@@ -170,7 +147,6 @@ impl Connection {
 
 const UNAUTHENTICATED: &str = "unauthenticated";
 
-/// Time after which to call an unavailable server again, in seconds.
 const RETRY_SECONDS: u32 = 5;
 
 impl HttpAnswer {
@@ -184,7 +160,6 @@ impl HttpAnswer {
     }
 }
 
-/// Makes the error for a missing answer: the cause, and the remedy.
 fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError {
     let unreachable = |why: &str| {
         let message = format!(
@@ -220,13 +195,13 @@ fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError
     }
 }
 
-/// Returns a content type without its parameters and without characters that it cannot contain.
+/// Removes parameters, and characters that a content type cannot contain.
 fn essence(value: &str) -> String {
     let essence = value.split(';').next().unwrap_or_default().trim();
     essence.chars().filter(|c| c.is_ascii_alphanumeric() || "/+.-".contains(*c)).take(64).collect()
 }
 
-/// Returns the target of a redirect, without parts that may be secret.
+/// Removes parts that may be secret.
 fn destination(value: &str) -> String {
     Url::parse(value).map_or_else(|_| "another path".to_owned(), |url| url.origin().ascii_serialization() + url.path())
 }

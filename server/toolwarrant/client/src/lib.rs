@@ -1,10 +1,9 @@
-//! The client's side of a service: [`bridge`] connects clients that use standard input and output,
-//! [`call`] calls one tool, and [`sign`] signs one request under `/v1`.
+//! The client's side of a service: `bridge` connects clients that use standard input and output,
+//! `call` calls one tool, and `sign` signs one request under `/v1`. Start at [`ClientCommand`],
+//! or at [`bridge_program`] for a program that is only a bridge.
 //!
-//! This crate knows no contract and no server code. The caller passes the properties of a service
-//! ([`ClientNames`], [`ToolShape`]). It has no database and uses no feature that only Unix has, so
-//! that the bridge runs where desktop clients run. Start at [`ClientCommand`], or at
-//! [`bridge_program`] for a program that is only a bridge.
+//! This crate knows no contract and no server code. It uses no database and no feature of Unix
+//! alone, so that the bridge runs where desktop clients run.
 
 mod api_key;
 mod bridge;

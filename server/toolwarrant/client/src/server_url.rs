@@ -1,29 +1,24 @@
-//! The URL of a server's endpoint: https, or plain http to this machine only.
-//!
-//! A key that crosses a network in plain text is compromised, so no flag allows that.
+//! The URL of a server's endpoint: https, or plain http to this machine only. A key that crosses a
+//! network in plain text is compromised, so no flag allows that.
 
 use std::fmt;
 use std::str::FromStr;
 use toolwarrant_outbound::is_loopback;
 use url::Url;
 
-/// The URL of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl(Url);
 
-/// The last part of an endpoint's path.
 const ENDPOINT: &str = "/mcp";
 
 impl ServerUrl {
-    /// The endpoint of a server on this machine with its default flags.
     pub const USUAL: &str = "http://127.0.0.1:8080/mcp";
 
     pub(crate) fn as_url(&self) -> &Url {
         &self.0
     }
 
-    /// Returns the URL of a route under `/v1` of the same server: next to the endpoint, with the
-    /// same base path. Returns `None` if the endpoint's path does not end in `/mcp`.
+    /// Returns `None` if the endpoint's path does not end in `/mcp`.
     pub(crate) fn beside(&self, path: &str, query: &str) -> Option<Url> {
         let base = self.0.path().trim_end_matches('/').strip_suffix(ENDPOINT)?;
         let mut url = self.0.clone();
@@ -36,8 +31,8 @@ impl ServerUrl {
 impl FromStr for ServerUrl {
     type Err = String;
 
-    /// Parses a URL. If it has no path, the path of the endpoint is added. An empty text, which is
-    /// common in compose files, means [the usual URL](Self::USUAL).
+    /// Adds the path of the endpoint if there is none. An empty text, which is common in compose
+    /// files, means [`Self::USUAL`].
     fn from_str(text: &str) -> Result<Self, String> {
         let text = if text.is_empty() { Self::USUAL } else { text };
         let mut url = Url::parse(text).map_err(|error| format!("{error}; expected a URL like {}", Self::USUAL))?;

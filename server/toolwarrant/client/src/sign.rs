@@ -1,5 +1,4 @@
-//! Signs one request under `/v1`: returns the headers to send, and the canonical request that was
-//! signed.
+//! Signs one request under `/v1`. Start at [`sign`].
 
 use crate::api_key::ApiKey;
 use crate::cli::SignOptions;
@@ -8,19 +7,12 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolwarrant_signing::{self as signing, Request};
 
-/// A signature.
 #[derive(Debug)]
 pub struct SignatureHeaders {
-    /// The text that is signed.
     pub canonical: String,
-    /// The headers to send, with their names.
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// Signs the request that `options` describe.
-///
-/// # Errors
-/// A part of the request is malformed, or its body cannot be read.
 pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, SetupError> {
     let SignOptions { method, target, idempotency_key, body, timestamp, nonce, show: _, key: _ } = options;
     let malformed = |what: &str| Err(SetupError(what.to_owned()));
@@ -68,13 +60,12 @@ pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, Set
     Ok(signed)
 }
 
-/// Returns a target without scheme and host, which are not signed.
+/// Removes scheme and host, which are not signed.
 fn origin_form(target: &str) -> &str {
     let rest = ["http://", "https://"].iter().find_map(|scheme| target.strip_prefix(scheme));
     rest.map_or(target, |rest| rest.find('/').map_or("", |at| &rest[at..]))
 }
 
-/// Signs a request with a secret.
 pub(crate) fn sign_with(secret: &str, request: Request<'_>) -> SignatureHeaders {
     let canonical = request.canonical();
     let Request { key_id, timestamp, nonce, idempotency_key, .. } = request;
@@ -90,7 +81,6 @@ pub(crate) fn sign_with(secret: &str, request: Request<'_>) -> SignatureHeaders 
     SignatureHeaders { canonical, headers }
 }
 
-/// Reads a file, or standard input for `-`.
 pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SetupError> {
     let unreadable = |error| SetupError(format!("cannot read {}: {error}", path.display()));
     if path.as_os_str() == "-" {
@@ -101,13 +91,11 @@ pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SetupError> {
     std::fs::read(path).map_err(unreadable)
 }
 
-/// Returns the current time in Unix seconds.
 pub(crate) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:010}", since.as_secs())
 }
 
-/// Returns a nonce that was never used.
 pub(crate) fn fresh_nonce() -> Result<String, SetupError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)

@@ -1,10 +1,8 @@
-//! Authentication: applications, their keys, their permissions and grants, and the proof of a
-//! caller.
+//! Authentication: applications, keys, permissions and grants, and the proof of a caller.
 //!
 //! Only [`Access`] makes a [`Caller`], and checks it again later. The pipeline decides if a caller
 //! may use a tool; the [`registry`](super::registry) manages keys. This module holds no secrets,
-//! only verifiers. `grants` defines the targets that an application sees, `directory` holds the
-//! keys, and `caller` is the proof. Start at [`Access`].
+//! only verifiers and seals. Start at [`Access`].
 
 mod application;
 mod caller;
@@ -34,55 +32,43 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow, SecretUse};
 use toolwarrant_signing::{Signature, Signer};
 
-/// The keys that requests are checked against. A reader waits for no other thread: a change swaps
-/// in a whole new directory. If the process has a lease, each check needs one that stands.
+/// A reader waits for no other thread: a change swaps in a whole new directory.
 pub struct Access {
     directory: ArcSwap<Directory>,
-    /// Notified after each change.
     changed: watch::Sender<()>,
     keyring: KeyRing,
-    /// Signs in place of a secret that is missing.
+    /// Signs in place of a missing secret, so that all keys take equal work.
     vacant: Signer,
-    /// The time for which this process may answer; `None` if no other one can take its place.
+    /// `None` if no other process can take the place of this one.
     lease: Option<Lease>,
 }
 
-/// The reason why a request has no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// A refusal that does not reveal its cause: the credentials may be missing, malformed,
-    /// unknown, wrong, expired or revoked.
+    /// The cause is not revealed.
     #[error("the credentials are missing, malformed or wrong")]
     Unauthenticated,
-    /// The lease of this process is over. Another one may lead, so it does not know which keys are
-    /// live.
+    /// Another process may lead, so this one does not know which keys are live.
     #[error("this process cannot reach its store")]
     NoLease,
 }
 
 impl Access {
-    /// Makes an empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
         let vacant = Signer::new(&"0".repeat(SECRET_CHARS));
         Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant, lease: None }
     }
 
-    /// Answers only while this lease stands.
     #[must_use]
     pub fn with_lease(self, lease: Lease) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// Returns true if it answers only while a lease stands.
     pub(crate) fn has_lease(&self) -> bool {
         self.lease.is_some()
     }
 
-    /// Checks that the lease of this process stands.
-    ///
-    /// # Errors
-    /// [`AccessError::NoLease`].
     pub(crate) fn check_lease(&self) -> Result<(), AccessError> {
         match &self.lease {
             Some(lease) if !lease.stands() => Err(AccessError::NoLease),
@@ -90,8 +76,7 @@ impl Access {
         }
     }
 
-    /// Swaps in a changed copy of the directory. If another change happens meanwhile, `edit` runs
-    /// again.
+    /// Swaps in a changed copy. May run `edit` more than once.
     pub fn change(&self, edit: impl Fn(&mut Directory)) {
         self.directory.rcu(|directory| {
             let mut directory = Directory::clone(directory);
@@ -102,18 +87,13 @@ impl Access {
         self.changed.send_replace(());
     }
 
-    /// Returns a receiver that is notified of each later change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Checks a caller again and returns its current state, if its secret is still live and its key
-    /// has not expired by the later of both clocks. The clocks are read only for a key that
+    /// Checks a caller again: a key expires by the later of both clocks, which are read only if it
     /// expires.
-    ///
-    /// # Errors
-    /// [`AccessError`].
     pub fn renew<'c>(&self, caller: &'c Caller, clock: &Clock) -> Result<Cow<'c, Caller>, AccessError> {
         let Proof { verifier, expires_at, version } = caller.proof;
         let directory = self.directory.load();
@@ -127,8 +107,6 @@ impl Access {
         Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), from: caller.from, ..renewed }))
     }
 
-    /// Makes the proof for the holder of the secret with this verifier, unless the key has expired
-    /// by the later of both clocks.
     fn caller(
         &self,
         directory: &Directory,
@@ -149,11 +127,7 @@ impl Access {
         Ok(Caller { principal, nonce: None, from: None, proof })
     }
 
-    /// Authenticates credentials, and notes the use of the secret, `from` that address. An unknown
-    /// key takes as much work as a wrong secret.
-    ///
-    /// # Errors
-    /// [`AccessError`].
+    /// Takes as much work for an unknown key as for a wrong secret.
     pub fn authenticate(
         &self,
         credentials: Credentials<'_>,
@@ -172,11 +146,8 @@ impl Access {
         Ok(note_use(caller, known, from, clock))
     }
 
-    /// Verifies the signature of a canonical request, and notes the use of the secret. An unknown
-    /// key takes as much work as a wrong signature for a key that was used before.
-    ///
-    /// # Errors
-    /// [`AccessError`].
+    /// Takes as much work for an unknown key as for a wrong signature for a key that was used
+    /// before.
     pub fn verify(
         &self,
         key_id: &str,
@@ -201,15 +172,14 @@ impl Access {
         Ok(note_use(caller, known, from, clock))
     }
 
-    /// Returns the uses of secrets that were noted since the last collection. If they cannot be
-    /// stored, the next use of each secret is noted all the same.
+    /// Returns the uses since the last collection. Later ones are noted even if these cannot be
+    /// stored.
     #[must_use]
     pub fn collect_uses(&self) -> Vec<SecretUse> {
         self.directory.load().keys.iter().flat_map(|(id, key)| key.uses(id, LastUse::collect)).collect()
     }
 
-    /// Returns the last use of each secret of these keys that was noted since the start. `None`
-    /// stands for all keys.
+    /// Returns the last uses since the start; of all keys for `None`.
     #[must_use]
     pub fn uses_since_start(&self, keys: Option<&[String]>) -> Vec<SecretUse> {
         let all = &self.directory.load().keys;
@@ -222,16 +192,10 @@ impl Access {
         }
     }
 
-    /// Returns the live keys with the nonces that they have used, in no order.
     pub(crate) fn all_nonces(&self) -> Vec<(Arc<str>, Arc<KeyNonces>)> {
         self.directory.load().keys.iter().map(|(id, key)| (Arc::clone(id), Arc::clone(&key.nonces))).collect()
     }
 
-    /// Seals a secret for a key of an application. The verifier checks the secret and does not
-    /// reveal it.
-    ///
-    /// # Errors
-    /// The system provides no random bytes.
     pub fn secret(
         &self,
         application: &str,
@@ -243,13 +207,11 @@ impl Access {
         Ok(SecretRow { verifier: self.verifier(secret), sealed, created_at: Some(created_at), ends_at: None })
     }
 
-    /// Returns the verifier of a secret. It checks the secret and does not reveal it.
     fn verifier(&self, secret: &str) -> Digest {
         self.keyring.mac(&["secret", secret])
     }
 }
 
-/// Notes the use of the caller's secret.
 fn note_use(caller: Caller, known: Option<(&Arc<str>, &Arc<Key>)>, from: Option<IpAddr>, clock: &Clock) -> Caller {
     let secrets = known.into_iter().flat_map(|(_, key)| key.live.iter().zip(&key.uses));
     if let Some((_, cell)) = secrets.into_iter().find(|(verifier, _)| **verifier == caller.proof.verifier) {
@@ -258,11 +220,10 @@ fn note_use(caller: Caller, known: Option<(&Arc<str>, &Arc<Key>)>, from: Option<
     Caller { from, ..caller }
 }
 
-/// Approximate length of a secret, in characters.
 const SECRET_CHARS: usize = 68;
 
-/// Compares two digests in constant time. It compares whole words, because each guarded comparison
-/// costs more than the bytes that it compares.
+/// Compares in constant time: whole words, because each guarded comparison costs more than the
+/// bytes that it compares.
 fn same(one: &Digest, other: &Digest) -> Choice {
     let (one, other) = (one.as_chunks().0, other.as_chunks().0);
     one.iter()

@@ -1,8 +1,7 @@
-//! Acts: who changed what, by which command, and what differs since.
+//! Acts: each records an operator, a command and the differences that it made.
 //!
-//! A change of the registry is stored together with its act, in one transaction. The differences
-//! come from [`RowFacts`], in which no secret can stand: they have only the number of a key's
-//! secrets.
+//! A change of the registry is stored with its act in one transaction. The differences come from
+//! [`RowFacts`], in which no secret can stand. Start at [`Act`].
 
 use crate::access::Grants;
 use crate::rows::{ApplicationRow, KeyRow, Labels};
@@ -14,7 +13,7 @@ use toolwarrant_base::hex;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::clean;
 
-/// The authority of an operator. Each role may do everything that the roles before it may do.
+/// The authority of an operator. Each role includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -22,23 +21,18 @@ pub enum Role {
     View,
     /// May also change everything that is not the owner's.
     Operate,
-    /// May do everything.
     Owner,
 }
 
-/// The way on which a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
-    /// The socket in the data folder.
     OwnerSocket,
-    /// The socket of the group that may change.
     OperateSocket,
-    /// The socket of the group that may read.
     ViewSocket,
     /// A process that uses the data folder while no server runs.
     Offline,
-    /// The first start of a server, which creates demo applications.
+    /// The first start, which creates demo applications.
     Start,
 }
 
@@ -46,25 +40,21 @@ pub enum Channel {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Claims {
-    /// The user who called `sudo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sudo_user: Option<String>,
-    /// The user who logged in, by number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login_uid: Option<u32>,
-    /// The name that the user gave.
     #[serde(skip_serializing_if = "Option::is_none", rename = "as")]
     pub name: Option<String>,
-    /// The reason that the user gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Longest text of a claim, in characters.
+/// In characters.
 pub const CLAIM_MAX: usize = 500;
 
 impl Claims {
-    /// Shortens the texts to 500 characters each, and removes control characters.
+    /// Shortens the texts to [`CLAIM_MAX`], and removes control characters.
     #[must_use]
     pub fn limit(self) -> Self {
         let short = |text: String| clean(&text).chars().take(CLAIM_MAX).collect();
@@ -73,52 +63,35 @@ impl Claims {
     }
 }
 
-/// A person or program that operates a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operator {
-    /// The authority.
     pub role: Role,
-    /// The name of the user, as the machine of the server knows it.
     pub name: String,
-    /// The number of the user.
     pub uid: u32,
-    /// The way on which the command came.
     pub channel: Channel,
-    /// The statements of the client.
     pub claims: Claims,
 }
 
-/// The origin of a change: the operator and the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The operator.
     pub operator: Operator,
-    /// The words of the command, such as `key revoke`.
+    /// Such as `key revoke`.
     pub command: String,
 }
 
-/// A stored record of one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Act {
-    /// Its id: [`ACT_PREFIX`] and 16 hexadecimal digits.
+    /// [`ACT_PREFIX`] and 16 hexadecimal digits.
     pub id: String,
-    /// The time of the change.
     pub at: Timestamp,
-    /// The operator who made it.
     pub operator: Operator,
-    /// The words of the command.
     pub command: String,
-    /// The id of the changed application or key; `None` if the command changed neither.
+    /// The changed application or key; `None` if the command changed neither.
     pub object: Option<String>,
-    /// The differences.
     pub changes: Changes,
 }
 
 impl Act {
-    /// Makes the act of a change at `at`.
-    ///
-    /// # Errors
-    /// The system provides no random bytes.
     pub fn new(
         origin: Origin,
         object: Option<&str>,
@@ -132,7 +105,6 @@ impl Act {
     }
 }
 
-/// The prefix of the ids of acts.
 pub const ACT_PREFIX: &str = "act_";
 
 /// Differences by name. A list has `added` and `removed`, any other value `before` and `after`.
@@ -140,8 +112,7 @@ pub const ACT_PREFIX: &str = "act_";
 pub struct Changes(Map<String, Value>);
 
 impl Changes {
-    /// Returns the differences between two states of a row. `None` stands for a row that does not
-    /// exist.
+    /// Returns the differences of a row. `None` stands for no row.
     #[must_use]
     pub fn between(before: Option<RowFacts<'_>>, after: Option<RowFacts<'_>>) -> Self {
         let members = |facts: Option<RowFacts<'_>>| match facts.map(serde_json::to_value) {
@@ -159,7 +130,6 @@ impl Changes {
         Self(changed.collect())
     }
 
-    /// Returns the difference of one value that is not part of a row.
     #[must_use]
     pub fn of(name: &'static str, before: impl Into<Value>, after: impl Into<Value>) -> Self {
         Self(Map::from_iter([(name.to_owned(), difference(&before.into(), &after.into()))]))
@@ -185,11 +155,9 @@ fn difference(before: &Value, after: &Value) -> Value {
     }
 }
 
-/// The facts of a row that an act may show.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum RowFacts<'a> {
-    /// The facts of an application.
     Application {
         name: &'a str,
         permissions: &'a [String],
@@ -200,7 +168,6 @@ pub enum RowFacts<'a> {
         suspended_at: Option<Timestamp>,
         deleted_at: Option<Timestamp>,
     },
-    /// The facts of a key.
     Key {
         application: &'a str,
         live_secrets: usize,
@@ -254,7 +221,6 @@ fn list_labels(labels: &Labels) -> Vec<String> {
     labels.iter().map(|(name, text)| format!("{name}={text}")).collect()
 }
 
-/// Lists the grants of each resource, as `sees_` and the resource.
 fn list_grants(grants: &Grants) -> BTreeMap<String, Vec<String>> {
     match grants.resources() {
         None => BTreeMap::from([("sees_everything".to_owned(), vec!["*".to_owned()])]),
@@ -264,34 +230,27 @@ fn list_grants(grants: &Grants) -> BTreeMap<String, Vec<String>> {
     }
 }
 
-/// An act as a store returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAct {
-    /// Its number, from 1, in the order in which acts were stored.
+    /// From 1, in the order of storing.
     pub number: u64,
-    /// The act.
     pub act: Act,
     /// True if its line is in the audit trail of this process.
     pub has_line: bool,
 }
 
-/// Selects acts.
 #[derive(Clone, Debug, Default)]
 pub struct ActFilter {
-    /// Only the one with this id.
     pub id: Option<String>,
-    /// Only those of the operator with this name.
     pub operator: Option<String>,
-    /// Only those on the application or key with this id.
     pub object: Option<String>,
-    /// Only those of commands that begin with these words, also as steps of `apply`.
+    /// The first words of the command, also of steps of `apply`.
     pub command: Option<String>,
-    /// Only those at this time or later.
+    /// Inclusive.
     pub since: Option<Timestamp>,
-    /// Only those before this time.
+    /// Exclusive.
     pub until: Option<Timestamp>,
-    /// Only those with lower numbers.
+    /// Only lower numbers.
     pub before: Option<u64>,
-    /// Maximum number of acts to return.
     pub limit: u32,
 }

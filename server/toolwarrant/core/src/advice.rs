@@ -7,26 +7,22 @@ use toolwarrant_base::wording::Words;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice(pub &'static [Sentence]);
 
-/// A sentence, and the readers that get it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// The text of the sentence.
     text: &'static str,
-    /// The permissions of all tools that it names.
+    /// All tools that it names.
     needs: PermissionSet,
-    /// The permissions of the tools that it concerns, of which one is enough. Empty: it concerns
-    /// all readers.
+    /// Tools that it concerns, of which one is enough. Empty: all readers.
     any: PermissionSet,
 }
 
 impl Sentence {
-    /// Makes a sentence of the contract. `needs` and `any` are the bits of permission sets.
+    /// Makes a sentence. `needs` and `any` are the bits of permission sets.
     #[must_use]
     pub const fn new(text: &'static str, needs: u64, any: u64) -> Self {
         Self { text, needs: PermissionSet(needs), any: PermissionSet(any) }
     }
 
-    /// Makes a sentence of the contract that every reader gets.
     #[must_use]
     pub const fn to_all(text: &'static str) -> Self {
         Self::new(text, 0, 0)
@@ -37,8 +33,7 @@ impl Advice {
     /// No advice.
     pub const NONE: Self = Self(&[]);
 
-    /// Returns the sentences for a reader with these permissions, as one text; empty if there are
-    /// none.
+    /// Returns the sentences for a reader, as one text; empty if there are none.
     #[must_use]
     pub fn for_reader(self, permissions: PermissionSet) -> Words {
         let told = self.0.iter().filter(|sentence| {

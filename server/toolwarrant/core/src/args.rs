@@ -1,8 +1,7 @@
-//! Reads arguments from JSON into typed values, in one pass that reports every mistake.
+//! Reads arguments from JSON, in one pass that reports every mistake.
 //!
-//! The generator defines the arguments of a tool ([`Arguments`]) and the values of a type
-//! ([`Argument`]). This module reads them and words the refusals. A refusal never shows a secret.
-//! It shows other values as an [`Echo`].
+//! Generated code implements [`Arguments`] and [`Argument`]. A refusal never shows a secret. It
+//! shows other values as an [`Echo`]. Start at [`parse`].
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -17,72 +16,52 @@ use toolwarrant_base::words;
 use toolwarrant_common::{MAX_INTEGER, nearest};
 use zeroize::Zeroize;
 
-/// Most mistakes that one refusal lists. It gives the number of the others.
 const MAX_LISTED: usize = 32;
 
 /// Longest name that can be a misspelt argument, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The arguments of one tool.
 pub trait Arguments: Sized + Send + Sync {
-    /// The names that the contract knows: the arguments of all of its tools, former names included.
+    /// The arguments of all tools of the contract, former names included.
     const KNOWN: &'static [&'static str] = &[];
-    /// The names that arguments have in tasks of former contracts, each with the present name.
+    /// Former names of arguments in stored tasks, each with the present name.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
-    /// Takes each argument from the reader, which records the mistakes. Returns `None` only if
-    /// there is a mistake.
+    /// Returns `None` only if the reader has recorded a mistake.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// A type that an argument can have.
 pub trait Argument: Sized {
-    /// True if its values must never be shown.
     const SECRET: bool = false;
-    /// Reads a JSON value. Returns `None` if it is not a value of the type.
     fn read(json: &str) -> Option<Self>;
-    /// Returns a phrase for the values of the type: `an integer from 1 to 200`.
     fn describe_values() -> Words;
 }
 
-/// The mistakes for which arguments are refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ArgumentErrors {
-    /// All mistakes in one sentence, without a full stop.
     pub what: Words,
-    /// The argument names that the client sent, for the audit: the first names, and the number of
-    /// the others.
     pub names: Vec<String>,
-    /// The arguments of the tool whose values are wrong or missing.
+    /// Also missing ones.
     pub wrong: Vec<&'static str>,
 }
 
 /// Longest arguments, in bytes, that the audit shows exactly as sent.
 const SHOWN_AS_IT_CAME: usize = 512;
 
-/// Length in bytes up to which the audit shows a value exactly as sent.
+/// Longest value, in bytes, that the audit shows exactly as sent.
 const USUAL_VALUE: usize = 64;
 
-/// Most bytes of names that the audit shows of refused arguments.
 const NAMES_SHOWN: usize = 256;
 
-/// Valid arguments, and what the audit may show of them.
 #[derive(Debug)]
 pub struct Taken<A> {
-    /// The typed arguments.
     pub args: A,
-    /// The arguments without layout and with secrets replaced. `None`: the text has no secrets and
-    /// is short enough to be shown as sent.
+    /// Compact, with secrets replaced. `None`: they may be shown as sent.
     pub shown: Option<Box<RawValue>>,
-    /// The names that were left out: the first ones, and the number of the others.
     pub left_out: Vec<String>,
 }
 
-/// Reads arguments from a JSON object. Hosts of agents add members of their own, so it leaves out
-/// those that the contract does not know and that do not look like an argument of the tool.
-///
-/// # Errors
-/// Reports every argument that is missing, misspelt, of another tool, repeated, or not a value of
-/// its type.
+/// Reads arguments from a JSON object. Hosts of agents add members of their own. So this leaves out
+/// those that the contract does not know and that resemble no argument of the tool.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let mut reader = Reader { members: members(raw).unwrap_or_default(), ..Reader::default() };
     let args = A::read(&mut reader);
@@ -97,11 +76,7 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
 }
 
 /// Reads the arguments of a stored command. In contrast to [`parse`], it admits former names, and
-/// an unknown argument that is null.
-///
-/// # Errors
-/// Reports every argument like [`parse`], but no values: one may have been a secret of a former
-/// contract.
+/// unknown arguments that are null. The error shows no values: one may be a former secret.
 pub fn parse_stored<A: Arguments>(raw: &str) -> Result<A, Words> {
     let mut members = members(raw).unwrap_or_default();
     members.retain(|(_, value)| value.get() != "null");
@@ -117,23 +92,18 @@ pub fn parse_stored<A: Arguments>(raw: &str) -> Result<A, Words> {
     }
 }
 
-/// Checks that stored arguments can be read.
-///
-/// # Errors
-/// The same as [`parse_stored`].
 pub fn judge_stored<A: Arguments>(raw: &str) -> Result<(), Words> {
     parse_stored::<A>(raw).map(drop)
 }
 
-/// Returns the names of the arguments that a tool has.
 fn names<A: Arguments>() -> Vec<&'static str> {
     let mut reader = Reader { names: Some(Vec::new()), ..Reader::default() };
     let _ = A::read(&mut reader);
     reader.names.unwrap_or_default()
 }
 
-/// Returns true if a name looks like one of these arguments: it is near to one, a part of one, as
-/// `user` is of `username`, or has one among its words, as `nextCursor` has `cursor`.
+/// Returns true if a name is near to an argument, a part of one, as `user` is of `username`, or has
+/// one among its words, as `nextCursor` has `cursor`.
 fn resembles(name: &str, arguments: &[&'static str]) -> bool {
     if name.len() > MAX_NAME {
         return false;
@@ -150,7 +120,6 @@ fn resembles(name: &str, arguments: &[&'static str]) -> bool {
     arguments.iter().any(shares) || nearest(&lower, arguments.iter().copied()).is_some()
 }
 
-/// Returns names for display, cleaned: the first ones, and the number of the others.
 fn list_names(members: &[(Cow<'_, str>, &RawValue)]) -> Vec<String> {
     let (mut names, mut room) = (Vec::new(), NAMES_SHOWN);
     for (n, (name, _)) in members.iter().enumerate() {
@@ -165,38 +134,29 @@ fn list_names(members: &[(Cow<'_, str>, &RawValue)]) -> Vec<String> {
     names
 }
 
-/// Returns the members of a JSON object in their order, duplicates included. Returns `None` for
-/// anything else.
+/// Keeps order and duplicates.
 #[must_use]
 pub fn members(raw: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     serde_json::from_str::<Members<'_>>(raw).ok().map(|Members(members)| members)
 }
 
-/// Checks that arguments are valid.
-///
-/// # Errors
-/// The same as [`parse`].
 pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
     parse::<A>(raw).map(drop)
 }
 
-/// The members of an arguments object. Each argument is taken by its name.
 #[derive(Debug, Default)]
 pub struct Reader<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
-    /// The number of members that are arguments of the tool.
     taken: usize,
-    /// The arguments of the tool, if the caller wants them.
+    /// If set, collects the arguments that the tool asks for.
     names: Option<Vec<&'static str>>,
     secrets: Vec<&'static str>,
-    /// True if no mistake may show a value.
     hides_values: bool,
     mistakes: Vec<Words>,
     wrong: Vec<&'static str>,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes an argument that must be present.
     pub fn require<T: Argument>(&mut self, name: &'static str) -> Option<T> {
         match self.take::<T>(name) {
             Some(json) => self.value(name, json),
@@ -242,8 +202,8 @@ impl<'a> Reader<'a> {
         read
     }
 
-    /// Takes out the members that are no argument of the contract and do not look like one of this
-    /// tool. Returns their names. A host adds few, so it takes out none if there are too many.
+    /// Removes foreign members and returns their names. If there are more than a host adds, all
+    /// stay and are refused.
     fn leave_out<A: Arguments>(&mut self) -> Vec<String> {
         let own = names::<A>();
         let is_known = |name: &str| own.contains(&name) || A::KNOWN.contains(&name);
@@ -256,8 +216,8 @@ impl<'a> Reader<'a> {
         list_names(&left_out)
     }
 
-    /// Writes the object without the white space between members, which can have any length. Writes
-    /// long values in the shortest way, because an escape is six times as long as its character.
+    /// Drops white space between members, which can have any length. Writes long values in the
+    /// shortest way, because an escape is six times as long as its character.
     fn to_compact(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
@@ -272,7 +232,6 @@ impl<'a> Reader<'a> {
         RawValue::from_string(object).unwrap_or_default()
     }
 
-    /// Words the mistakes. `known` are the names of the tool's arguments.
     fn refuse(self, known: &[&'static str]) -> ArgumentErrors {
         let Self { members, taken: _, names: _, secrets: _, hides_values: _, mistakes, wrong } = self;
         let strangers = members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
@@ -295,7 +254,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The members of an object in their order, duplicates included. Values are not parsed yet.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -322,22 +280,17 @@ impl<'de> Deserialize<'de> for Members<'de> {
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The rule for the strings of a type. Lengths are in characters. An empty charset allows every
-/// character.
+/// The rule for the strings of a type. Lengths are in characters and include the prefix.
 #[derive(Debug, Clone, Copy)]
 pub struct StringRule {
-    /// Least length, with the prefix.
     pub min: usize,
-    /// Greatest length, with the prefix.
     pub max: usize,
-    /// The text that every value begins with.
     pub prefix: &'static str,
-    /// The ASCII ranges that contain the characters after the prefix.
+    /// The ASCII ranges of the characters after the prefix; empty allows every character.
     pub charset: &'static [(u8, u8)],
 }
 
 impl StringRule {
-    /// Returns true if the rule allows a text.
     #[must_use]
     pub fn admits(&self, text: &str) -> bool {
         let Self { min, max, prefix, charset } = *self;
@@ -350,16 +303,12 @@ impl StringRule {
     }
 }
 
-/// The error that the type does not have this value. It gives the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not {0}")]
 pub struct NotAllowed(pub &'static str);
 
-/// A generated string type.
 pub trait StringType: Sized {
-    /// The rule for its values.
     const RULE: StringRule;
-    /// The rule as a phrase.
     const ALLOWED: &'static str;
 }
 
@@ -369,47 +318,37 @@ pub fn admits<T: StringType>(text: &str) -> bool {
     T::RULE.admits(text)
 }
 
-/// Returns `text` if it is a value of a generated string type.
-///
-/// # Errors
-/// The rule of the type does not allow it.
 pub fn string<T: StringType>(text: &str) -> Result<Arc<str>, NotAllowed> {
     if T::RULE.admits(text) { Ok(text.into()) } else { Err(NotAllowed(T::ALLOWED)) }
 }
 
-/// Returns `number` if it is in `range`; `allowed` gives the range in words.
-///
-/// # Errors
-/// It is not in the range.
 pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -> Result<i64, NotAllowed> {
     if range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
 }
 
-/// Finds the value whose name is the JSON string `json`.
+/// Finds the value with this JSON string as its name.
 pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) -> Option<T> {
     let text = read_text(json)?;
     all.iter().copied().find(|value| name(*value) == text)
 }
 
-/// Returns a phrase that lists the values of an enum.
 pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Words {
     let names: Vec<_> = all.iter().map(|value| words!["`", name(*value), "`"]).collect();
     words!["one of ", Words::list(&names, ", ")]
 }
 
-/// Parses a JSON string and unescapes it. `json` must be one complete JSON value, as it is in
-/// [`Argument::read`].
+/// Parses a string from one complete JSON value.
 #[must_use]
 pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// Parses a JSON number that is an integer, in any notation, up to [`MAX_INTEGER`].
+/// Parses an integer in any JSON notation, up to [`MAX_INTEGER`].
 #[must_use]
 pub fn read_integer(json: &str) -> Option<i64> {
-    /// Longest integer that is parsed, in characters. No integer up to [`MAX_INTEGER`] needs more,
-    /// and a megabyte of zeroes after the point is not worth parsing.
+    /// No integer up to [`MAX_INTEGER`] needs more, and a megabyte of zeroes after the point is not
+    /// worth parsing.
     const MAX_CHARS: usize = 32;
     if json.len() > MAX_CHARS {
         return None;

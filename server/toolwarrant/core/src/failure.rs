@@ -1,8 +1,7 @@
 //! The failure of a call: an error code of the contract, a message, and the fields of the code.
 //!
-//! The message goes to the client. It states the error and the remedy. The error is [`Words`], so
-//! it cannot repeat an upstream's text. The remedy is [`Advice`], so it names only tools that its
-//! reader may call.
+//! The error in the message is [`Words`], so it cannot repeat an upstream's text. The remedy is
+//! [`Advice`], so it names only tools that its reader may call. Start at [`Failure::new`].
 
 use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
@@ -12,10 +11,9 @@ use toolwarrant_base::text::Remark;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 
-/// The field that every retryable failure has.
 const RETRY_AFTER: &str = "retry_after_seconds";
 
-/// The reason why a call was refused or failed. It is one pointer wide, so that results stay small.
+/// One pointer wide, so that results stay small.
 #[derive(Debug, Clone)]
 pub struct Failure(Box<Inner>);
 
@@ -27,25 +25,23 @@ struct Inner {
     also: Advice,
     fields: Vec<(&'static str, Value)>,
     reader: PermissionSet,
-    /// The cause of a handler's fault, for the log.
     fault: Option<Remark>,
 }
 
 impl Failure {
-    /// Creates a failure. Its message is `what`, a fragment that states the error, followed by the
-    /// remedy of the code.
+    /// Creates a failure from a fragment that states the error, and the remedy of the code.
     #[must_use]
     pub fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
         Self::from_sentences(def, words![what.into(), "."])
     }
 
-    /// Creates a failure whose message is the meaning and the remedy of its code.
+    /// Creates a failure from the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
         Self::from_sentences(def, def.meaning)
     }
 
-    /// Creates the failure of a handler that cannot do its work. The cause is for the log alone.
+    /// Takes a cause that is for the log alone.
     #[must_use]
     pub fn fault(def: &'static ErrorDef, cause: Remark) -> Self {
         let mut failure = Self::plain(def);
@@ -53,7 +49,6 @@ impl Failure {
         failure
     }
 
-    /// Creates a failure whose message is these sentences and the remedy of its code.
     #[must_use]
     pub(crate) fn from_sentences(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
         let mut failure = Self::exactly(def, what);
@@ -61,7 +56,6 @@ impl Failure {
         failure
     }
 
-    /// Creates a failure with exactly this message.
     #[must_use]
     pub fn exactly(def: &'static ErrorDef, message: impl Into<Words>) -> Self {
         let retry = def.retry_after_seconds.map(|seconds| (RETRY_AFTER, seconds.into()));
@@ -70,8 +64,7 @@ impl Failure {
         Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader, fault: None }))
     }
 
-    /// Sets a field that the contract declares for this code. A value that cannot be written as
-    /// JSON becomes null.
+    /// Sets a field of the code. A value that is no JSON becomes null.
     #[must_use]
     pub fn with(mut self, field: &'static str, value: impl Serialize) -> Self {
         self.0.fields.retain(|(known, _)| *known != field);
@@ -79,7 +72,7 @@ impl Failure {
         self
     }
 
-    /// Replaces the remedy of the code with this advice, if its reader can act on any part of it.
+    /// Replaces the remedy, if its reader can act on any part of this advice.
     #[must_use]
     pub fn with_advice(mut self, advice: Advice, reader: PermissionSet) -> Self {
         if !advice.for_reader(reader).as_str().is_empty() {
@@ -88,39 +81,34 @@ impl Failure {
         self
     }
 
-    /// Adds advice after the remedy.
     #[must_use]
     pub fn and(mut self, also: Advice) -> Self {
         self.0.also = also;
         self
     }
 
-    /// Sets the reader of the message. Before that, the message names no tools.
+    /// Sets the reader. Before that, the message names no tools.
     #[must_use]
     pub fn for_reader(mut self, reader: PermissionSet) -> Self {
         self.0.reader = reader;
         self
     }
 
-    /// Returns the error code with its definition in the contract.
     #[must_use]
     pub fn def(&self) -> &'static ErrorDef {
         self.0.def
     }
 
-    /// Returns the cause of a handler's fault.
     pub(crate) fn cause(&self) -> Option<&str> {
         self.0.fault.as_ref().map(Remark::as_str)
     }
 
-    /// Returns the delay before a repeat in seconds; `None` if the failure is not retryable.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
         let field = self.0.fields.iter().find(|(name, _)| *name == RETRY_AFTER);
         field.filter(|_| self.0.def.retryable()).and_then(|(_, value)| value.as_u64())
     }
 
-    /// Returns the message for its reader.
     #[must_use]
     pub fn message(&self) -> String {
         let Inner { def: _, what, remedy, also, fields, reader, fault: _ } = &*self.0;
@@ -135,7 +123,7 @@ impl Failure {
     }
 }
 
-/// Fills in the values of fields, once: slots inside of a value are not filled in.
+/// Fills in fields once: slots inside of a value stay.
 fn fill_in(advice: &str, fields: &[(&'static str, Value)]) -> String {
     let mut out = String::with_capacity(advice.len());
     let mut rest = advice;

@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 /// Stores files.
 pub trait FileStore: Debug + Send + Sync + 'static {
-    /// Returns the name and the content of each file.
+    /// Returns the content of each file, by name.
     fn files(&self) -> Stored<'_, HashMap<String, Vec<u8>>>;
 
-    /// Stores files in place of earlier ones of their names: all of them or, after an error, none.
-    /// Refuses to do that while another process leads.
+    /// Replaces files: all of them or, after an error, none. Refuses while another process leads.
     fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> Stored<'_, ()>;
 }
 
@@ -29,9 +28,6 @@ pub struct ServiceFiles {
 
 impl ServiceFiles {
     /// Reads the files in a store.
-    ///
-    /// # Errors
-    /// The store does not answer.
     pub async fn open(store: Arc<dyn FileStore>) -> Result<Self, StoreError> {
         let found = Arc::new(store.files().await?);
         Ok(Self { store, found })

@@ -1,7 +1,4 @@
-//! Macros that generated code calls, so that code that all types of one kind share is written once.
-//!
-//! Each macro takes the name of a type in the module of the contract, and the properties that the
-//! contract gives it.
+//! Macros for generated code, so that code that all types of one kind share is written once.
 
 pub use crate::{
     __toolwarrant_integer as integer, __toolwarrant_names as names, __toolwarrant_string as string,
@@ -10,7 +7,7 @@ pub use crate::{
 pub use serde;
 pub use zeroize::Zeroize;
 
-/// Gives an enum the list of its values, and each value its name on the wire.
+/// Gives an enum its values and their names on the wire.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_names {
@@ -28,7 +25,7 @@ macro_rules! __toolwarrant_names {
     };
 }
 
-/// Does the same as `names`, for an enum that is read from arguments and written to results.
+/// Reads and writes an enum as well.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_values {
@@ -112,7 +109,7 @@ macro_rules! __toolwarrant_integer {
     };
 }
 
-/// Implements a newtype of text. Its `StringType` holds the rule.
+/// Implements a newtype of text, whose `StringType` holds the rule.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_string {

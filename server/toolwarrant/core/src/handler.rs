@@ -1,6 +1,6 @@
 //! The types that the generated handler traits use.
 //!
-//! A handler never checks the caller, its permissions, or the capabilities of the target: the
+//! A handler checks neither the caller nor its permissions nor the capabilities of the target. The
 //! pipeline makes a [`Call`] and a [`Target`] only after these checks.
 
 use super::access::{Access, Caller, Granted};
@@ -16,18 +16,12 @@ use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 
-/// A call of a tool as the transport read it.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
-    /// The name of the tool.
     pub tool: &'a str,
-    /// The arguments: a JSON object.
     pub arguments: &'a RawValue,
-    /// The id of the request in logs, audit and errors.
     pub request_id: &'a str,
-    /// The permission to hold the answer back.
     pub hold: LongPoll<'a>,
-    /// The frame that the transport puts around the result.
     pub frame: Frame<'a>,
 }
 
@@ -47,11 +41,11 @@ pub struct Call<'a> {
     pub caller: &'a Caller,
     /// The tool.
     pub tool: &'static ToolDef,
-    /// The contract that the tool belongs to.
+    /// The contract of the tool.
     pub catalogue: &'static Catalogue,
     /// The id of the request in logs, audit and errors.
     pub request_id: &'a str,
-    /// The time when the call arrived.
+    /// When the call arrived.
     pub now: Timestamp,
     pub(super) frame: Frame<'a>,
     pub(super) around: Around<'a>,
@@ -60,19 +54,17 @@ pub struct Call<'a> {
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
     task_id: OnceLock<Box<str>>,
-    /// The targets of the tasks that the handler has listed, by resource and id. A result may show
-    /// them.
+    /// Targets of tasks that the handler has listed, by resource and id. A result may show them.
     of_tasks: Mutex<BTreeSet<(String, String)>>,
 }
 
-/// The environment of every call of a pipeline.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     pub(super) catalogue: &'static Catalogue,
     pub(super) tasks: &'a dyn Tasks,
     pub(super) access: &'a Access,
     pub(super) clock: &'a Clock,
-    /// The time when the call arrived: by the process's clock, and by the later of both.
+    /// By the process's clock, and by the later of both.
     pub(super) arrived: (Timestamp, Timestamp),
 }
 
@@ -96,15 +88,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns true if the caller may see every target whose id is in `value`: an id, or a row of a
-    /// list. A list shows the rows that pass. The pipeline refuses a result with any other id.
+    /// Returns true if the caller may see every target in `value`, such as a row of a list. A list
+    /// shows the rows that pass. The pipeline refuses a result with any other.
     pub fn sees(&self, value: &impl TargetIds) -> bool {
         find_refused(value, |resource, id| self.caller.application.grants.covers(resource, id)).is_none()
     }
 
-    /// Reads a task for the tool that reads tasks. The answer is held until the task ends or `wait`
-    /// is over. Without `wait`, it is held until the next poll is due, but no longer than the
-    /// contract's `hold_seconds`.
     pub(super) async fn task(&self, id: &str, wait: Option<Duration>) -> Result<TaskView, TaskReadError> {
         let service = &self.catalogue.service;
         let [interval, hold_at_most] =
@@ -118,7 +107,7 @@ impl<'a> Call<'a> {
     /// Returns a page of the tasks of the caller's application, newest first.
     ///
     /// # Errors
-    /// `NotFound` if `query.before` is not the id of a task; `Broken` if the tasks cannot be read.
+    /// `NotFound` if `query.before` is no id of a task; `Broken` if the tasks cannot be read.
     pub async fn tasks(&self, query: TaskQuery<'_>) -> Result<TaskPage, TaskReadError> {
         let page = self.around.tasks.list(&self.caller.application.id, query).await?;
         let targets = page.tasks.iter().map(|task| (task.resource.clone(), task.target.clone()));
@@ -126,22 +115,18 @@ impl<'a> Call<'a> {
         Ok(page)
     }
 
-    /// Sets the target in the audit line.
     pub(super) fn note_target(&self, target: &str) {
         self.target.get_or_init(|| target.into());
     }
 
-    /// Sets the arguments in the audit line. `None`: the arguments as given.
     pub(super) fn note_arguments(&self, arguments: Option<Box<RawValue>>) {
         self.arguments.get_or_init(|| arguments);
     }
 
-    /// Sets the task in the audit line.
     pub(super) fn note_task(&self, task_id: &str) {
         self.task_id.get_or_init(|| task_id.into());
     }
 
-    /// Returns the facts of the call that its task keeps.
     pub(super) fn facts(&self) -> CallFacts {
         let (_, arguments, _) = self.notes();
         CallFacts {
@@ -179,7 +164,7 @@ impl Sight for Call<'_> {
     }
 }
 
-/// Proof that the caller may see the target, and that the target offers the required capability.
+/// Proof that the caller may see the target, and that it offers the required capability.
 /// Dereferences to the view.
 #[derive(Debug)]
 pub struct Target<View> {
@@ -187,7 +172,6 @@ pub struct Target<View> {
     policy: Policy<View>,
 }
 
-/// [`Resource::policy`] of the target's resource.
 type Policy<View> = fn(&View, &'static ToolDef, PolicyDef) -> PolicyDef;
 
 impl<View> Target<View> {
@@ -203,9 +187,7 @@ impl<View> Deref for Target<View> {
     }
 }
 
-/// The proof that a handler gets for its target: a [`Target`], or `()` for a tool without one.
 pub trait Proof: Send + Sync {
-    /// Returns the policy of a call: the declared one, with the times that the target asks for.
     fn policy(&self, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
@@ -219,29 +201,27 @@ impl<View: Send + Sync> Proof for Target<View> {
     }
 }
 
-/// Finds the targets of one resource of the contract, and reports their capabilities.
+/// Finds the targets of one resource, and reports their capabilities.
 pub trait Resource<Id>: Send + Sync + 'static {
-    /// The view of a target that a handler gets.
+    /// The view that a handler gets.
     type View: Send + Sync;
     /// The generated enum of its capabilities.
     type Capability: Copy + Send;
 
-    /// Finds a target by its id. The pipeline has already checked that it is granted to `caller`.
-    /// Tools that list targets filter them with [`Call::sees`].
+    /// Finds a target that is granted. Tools that list targets filter them with [`Call::sees`].
     fn resolve(&self, caller: &Caller, id: &Id) -> impl Future<Output = Result<Self::View, Unresolved>> + Send;
 
-    /// Returns the flag of a capability of a target at present. Clients see the same flag.
+    /// Returns the present flag of a capability. Clients see the same flag.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
 
-    /// Returns the seconds after which a target that is unavailable is worth another call, if that
-    /// is known. Default: `None`, which stands for the seconds of the error code.
+    /// Returns the seconds after which an unavailable target is worth another call. Default: those
+    /// of the error code.
     fn retry_after_seconds(&self, _id: &Id) -> Option<u64> {
         None
     }
 
-    /// Returns the settle time and the deadline of a write by `tool` on this target. Other fields
-    /// are ignored. If the deadline is not after the settle time, it is moved to keep the declared
-    /// gap.
+    /// Returns the settle time and the deadline of a write; other fields are ignored. A deadline
+    /// that is not after the settle time is moved to keep the declared gap.
     fn policy(_view: &Self::View, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
@@ -250,9 +230,9 @@ pub trait Resource<Id>: Send + Sync + 'static {
 /// The reason why a target was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unresolved {
-    /// No target has this id. Clients get the same answer for a target that is not granted to them.
+    /// No target has this id. A target that is not granted gets the same answer.
     NotFound,
-    /// A target had this id, and is not there at present. It has the id again if it comes back.
+    /// A target had this id and is gone. It has the id again if it comes back.
     Left,
     /// The upstream that knows the target could not be reached.
     Unavailable,
@@ -263,7 +243,7 @@ pub enum Unresolved {
 pub enum Flag {
     /// The flag is true.
     Offered,
-    /// The flag is false. The text is the reason in the service's own words: a lower-case fragment.
+    /// The flag is false, for this reason: a lower-case fragment.
     Refused(&'static str),
     /// The flag is false, and something can change that.
     Curable {
@@ -272,11 +252,11 @@ pub enum Flag {
         /// The remedy: a text of the contract.
         cure: Advice,
     },
-    /// The flag is false, and becomes true by itself. The text is the reason: a lower-case
-    /// fragment. A call that needs it is refused as `upstream_unavailable`.
+    /// The flag is false for this reason, a lower-case fragment, and becomes true by itself. Calls
+    /// are refused as `upstream_unavailable`.
     Passing(&'static str),
-    /// The flag was true when it was last read, but the upstream cannot be reached at present. A
-    /// call that needs it is refused as `upstream_unavailable`.
+    /// The flag was true when last read, and the upstream cannot be reached. Calls are refused as
+    /// `upstream_unavailable`.
     Unreachable,
 }
 

@@ -2,7 +2,7 @@
 //! its store. After that, another process may lead.
 //!
 //! No timer ends a lease. Each check compares it with the clock, so a process that stood still
-//! finds it over when it goes on.
+//! finds it over. Start at [`Lease::stands`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,17 +10,16 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp, machine_time};
 
-/// The end of a lease that never stands again.
 const ENDED: u64 = u64::MAX;
 
-/// How long a process may answer and send. Clones share it.
+/// Clones share the end.
 #[derive(Clone, Debug)]
 pub struct Lease {
     clock: Clock,
     ends: Arc<LeaseEnds>,
 }
 
-/// The end of a lease by two clocks, in milliseconds.
+/// In milliseconds.
 #[derive(Debug, Default)]
 struct LeaseEnds {
     /// By the clock of the process, which stands still while the machine sleeps.
@@ -29,19 +28,15 @@ struct LeaseEnds {
     by_machine: AtomicU64,
 }
 
-/// A moment by the clocks of a [`Lease`].
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseStart(Timestamp, Duration);
 
 impl Lease {
-    /// Makes a lease that does not stand yet.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, ends: Arc::default() }
     }
 
-    /// Returns true if the process may answer and send now. This costs two loads and two readings
-    /// of clocks.
     #[must_use]
     pub fn stands(&self) -> bool {
         let LeaseEnds { by_process, by_machine } = &*self.ends;
@@ -49,7 +44,7 @@ impl Lease {
         until != ENDED && self.clock.now().0 < until && millis(machine_time()) < by_machine.load(Acquire)
     }
 
-    /// Returns the current moment. The lease is extended from a moment before the store was asked.
+    /// Returns the moment to extend from: one before the store is asked.
     #[must_use]
     pub fn begin(&self) -> LeaseStart {
         LeaseStart(self.clock.now(), machine_time())
@@ -63,7 +58,6 @@ impl Lease {
         let _ = by_process.fetch_update(AcqRel, Acquire, |known| (known < until).then_some(until));
     }
 
-    /// Ends it for good.
     pub fn end(&self) {
         self.ends.by_process.store(ENDED, Release);
     }

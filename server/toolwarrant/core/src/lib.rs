@@ -1,8 +1,7 @@
-//! The core that every service needs, independent of its contract and its transport.
+//! The core of every service. It knows no contract, transport, database or command line.
 //!
-//! [`pipeline`] holds the order in which a call is checked. [`catalogue`] is the contract as the
-//! generator writes it. [`handler`] has the types that handlers use. This crate knows no transport,
-//! no database and no command line.
+//! Start at [`pipeline`], the order in which a call is checked. [`catalogue`] is the contract as
+//! the generator writes it.
 
 pub mod access;
 pub mod act;
@@ -29,6 +28,5 @@ mod rows;
 pub mod store;
 pub mod tasks;
 
-/// The parts of the base that generated code needs.
 #[doc(hidden)]
 pub use toolwarrant_base::{Timestamp, text, wording};

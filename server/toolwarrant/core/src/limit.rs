@@ -1,7 +1,7 @@
-//! The request budget: the number of requests that one application may make in any 60 seconds.
+//! The request budget of an application: requests in any 60 seconds.
 //!
-//! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module
-//! knows neither requests nor applications. Start at [`Window::admit`].
+//! The window slides. It is exact to a tenth of a second, and errs on the strict side. Start at
+//! [`Window::admit`].
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,21 +10,19 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
-/// Length of a tick, in milliseconds. Requests within one tick share a log entry.
+/// Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
 
 const TICKS_A_SECOND: u64 = 1000 / TICK_MILLIS;
 
-/// Ticks for which an entry counts, including its own: 60 seconds and one tick, because a request
-/// at the end of its tick must also count for 60 seconds. So a request counts for more than 60.0
-/// and at most 60.1 seconds.
+/// Ticks for which an entry counts: 60 seconds and one tick, because a request at the end of its
+/// tick must also count for 60 seconds.
 const WINDOW_TICKS: u64 = 601;
 
-/// Time after which a second does not count any more: the longest time of a request, and a second.
+/// Age at which a second no longer counts: the longest time of a request, and a second.
 pub(crate) const WINDOW: Duration = Duration::from_secs(62);
 
-/// The sliding window of one application. It logs at most one entry a tick, however large the limit
-/// is.
+/// A sliding window, which logs at most one entry a tick, however large the limit is.
 #[derive(Debug)]
 pub struct Window {
     limit: AtomicU32,
@@ -32,50 +30,40 @@ pub struct Window {
     refusals: Mutex<Refusals>,
 }
 
-/// The requests of an application in a second of Unix time, as a store keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestCount {
-    /// The id of the application.
     pub application: String,
-    /// The second.
     pub second: u64,
-    /// Their number.
     pub requests: u32,
 }
 
-/// A request that was admitted before its messages were counted. If this is dropped, the request
-/// stays charged.
+/// A request that was admitted before its messages were counted. If dropped, it stays charged.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadCharge(
     /// The tick in which it was logged.
     u64,
 );
 
-/// The error that the budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter {
-    /// Seconds until the same requests fit, if no others arrive; at least 1.
+    /// At least 1.
     pub seconds: u64,
 }
 
-/// Refusals that are not logged yet.
 #[derive(Debug, Default)]
 struct Refusals {
-    /// The second of the latest log line.
     second: Option<u64>,
-    /// Refusals since then.
     unlogged: u64,
 }
 
 impl Window {
-    /// Makes a window that admits `limit` requests in any 60 seconds, even all at once.
+    /// Admits `limit` requests in any 60 seconds, even all at once.
     #[must_use]
     pub fn new(limit: u32) -> Self {
         Self { limit: AtomicU32::new(limit), log: Mutex::default(), refusals: Mutex::default() }
     }
 
-    /// Counts a refusal and returns the number of refusals to log now. There is at most one log
-    /// line a second, and it covers all refusals since the last.
+    /// Counts a refusal. Returns those since the last log line, at most once a second.
     pub fn take_unlogged(&self, now: Timestamp) -> Option<u64> {
         let mut refusals = ignore_poison(self.refusals.lock());
         let second = now.0 / 1000;
@@ -87,18 +75,16 @@ impl Window {
         Some(std::mem::take(&mut refusals.unlogged))
     }
 
-    /// Returns the limit of requests in any 60 seconds.
     #[must_use]
     pub fn limit(&self) -> u32 {
         self.limit.load(Relaxed)
     }
 
-    /// Sets the limit. Requests that were admitted before still count.
+    /// Sets the limit. Earlier requests still count.
     pub fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Relaxed);
     }
 
-    /// Returns the number of requests that count at `now`.
     #[must_use]
     pub fn usage(&self, now: Timestamp) -> u32 {
         let mut log = ignore_poison(self.log.lock());
@@ -106,16 +92,13 @@ impl Window {
         log.total
     }
 
-    /// Counts requests that an earlier process has admitted in that second. Call it in the order of
-    /// the seconds, before the first request.
+    /// Counts requests of an earlier process. Call it in order, before the first request.
     pub fn restore(&self, second: u64, requests: u32) {
         let mut log = ignore_poison(self.log.lock());
         log.add((second + 1) * TICKS_A_SECOND - 1, requests);
         log.changed = None;
     }
 
-    /// Returns the seconds whose numbers of requests have changed since the last call, and these
-    /// numbers.
     pub(crate) fn take_changes(&self) -> Vec<(u64, u32)> {
         ignore_poison(self.log.lock()).take_changes()
     }
@@ -125,15 +108,11 @@ impl Window {
         ignore_poison(self.log.lock()).note_change(second * TICKS_A_SECOND);
     }
 
-    /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
+    /// Admits all `n` requests, or none. A refusal costs nothing.
     ///
-    /// If the body has not arrived yet, the caller admits the head alone. When the body is there,
-    /// it calls again: `head` is the charge of the first call, and `n` is the number of messages in
-    /// the body. If these do not fit, the charge is given back.
-    ///
-    /// # Errors
-    /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit, no delay helps; the answer is
-    /// then a minute.
+    /// The head is admitted alone before the body arrives. With the body, `head` is that charge,
+    /// and `n` the number of messages. If these do not fit, the charge is given back. If `n`
+    /// exceeds the limit, the answer is a minute.
     pub fn admit(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, RetryAfter> {
         let charged = u32::from(head.is_some());
         let mut log = ignore_poison(self.log.lock());
@@ -157,18 +136,17 @@ impl Window {
     }
 }
 
-/// Admitted requests that still count, by tick, in ascending order.
+/// By tick, in ascending order.
 #[derive(Debug, Default)]
 struct Log {
     entries: VecDeque<(u64, u32)>,
     total: u32,
-    /// The first second whose number has changed since it was last asked for.
+    /// Has changed since it was last asked for.
     changed: Option<u64>,
 }
 
 impl Log {
-    /// Drops entries that no longer count at `tick`. Returns the tick to use: if time went back,
-    /// the latest one.
+    /// Returns the tick to use: the latest one if time went back.
     fn advance(&mut self, tick: u64) -> u64 {
         let tick = self.entries.back().map_or(tick, |(last, _)| tick.max(*last));
         while let Some((_, count)) = self.entries.pop_front_if(|(first, _)| tick - *first >= WINDOW_TICKS) {
@@ -177,8 +155,6 @@ impl Log {
         tick
     }
 
-    /// Returns the ticks after `tick` until at least `wanted` of the logged requests no longer
-    /// count.
     fn ticks_until_free(&self, tick: u64, wanted: u32) -> u64 {
         let mut freed = 0;
         let last = self.entries.iter().find(|(_, count)| {
@@ -188,7 +164,6 @@ impl Log {
         last.map_or(WINDOW_TICKS, |(at, _)| WINDOW_TICKS - (tick - at))
     }
 
-    /// Takes back requests that were logged in `tick`.
     fn give_back(&mut self, tick: u64, n: u32) {
         if let Some((_, count)) = self.entries.iter_mut().rev().find(|(at, _)| *at == tick) {
             let n = n.min(*count);
@@ -301,9 +276,6 @@ mod tests {
         }
     }
 
-    /// Compares with a model that stores every exact timestamp. There are never more requests than
-    /// the limit in any 60 seconds, ends included. Requests are always admitted if the last 60.1
-    /// seconds have room. The promised delay is enough.
     #[test]
     fn random_traffic_never_exceeds_the_limit_and_is_never_refused_without_cause() {
         for seed in 1..=200 {

@@ -1,13 +1,11 @@
 //! The nonces of signed requests, so that a repeated request is refused.
 //!
-//! Each key has its own nonces, and they end with the key. A nonce is used only if the budget of
-//! the application admits its request, so the budget bounds them, and a refused request leaves
-//! nothing behind. A nonce of this run is found in memory. Nonces of requests that may have changed
-//! something are also on the disk before they have an effect, and storage refuses to write one
-//! twice, so that no later run repeats them. Nonces of reads are stored at a stop
-//! ([`dump_reads`]), and before the answer only if the request was signed ahead of the server's
-//! clock. After a start without a stop before it, reads that were signed before it must be signed
-//! again. This module knows no signatures. Start at [`Nonces::take`].
+//! Each key has its own nonces, which end with it. A nonce is used only if the budget admits its
+//! request. So the budget bounds them, and a refused request leaves nothing behind. Nonces of this
+//! run are in memory. Nonces of requests that may change something are on the disk before they have
+//! an effect, and storage refuses one twice. Nonces of reads are stored at a stop ([`dump_reads`]),
+//! or before the answer if the request was signed ahead of the server's clock. After a start
+//! without a stop, reads that were signed before must be signed again. Start at [`Nonces::take`].
 
 use crate::access::{Access, NONCE_KEPT, Principal, UsedNonce};
 use crate::limit::RetryAfter;
@@ -19,69 +17,61 @@ use toolwarrant_base::clock::{Clock, LEAP, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_signing::SKEW_SECONDS;
 
-/// Further time for which storage keeps a nonce. The server trusts a clock that went ahead by up to
-/// a [`LEAP`] at a start. When that clock is put right, old signatures are valid again.
+/// A start trusts a clock that is up to a [`LEAP`] ahead. When it is put right, old signatures are
+/// valid again.
 const STORED_LONGER: Duration = LEAP;
 
-/// Time of the last run that may be missing in its record of the clock: twice the interval.
+/// Time that may be missing in the last record of the clock: twice the interval.
 const UNRECORDED: Duration = Duration::from_mins(2);
 
-/// The most by which the clocks of two machines differ that use the same store: each may be a
-/// second off.
+/// Between machines with one store: each clock may be a second off.
 const MACHINES_APART: Duration = Duration::from_secs(2);
 
-/// If the wall clock leads the clock of the process by more, the nonces of reads are stored before
-/// the answer. Corrections by time servers are smaller.
+/// With a larger lead of the wall clock, the nonces of reads are stored before the answer. Time
+/// servers correct by less.
 const AHEAD: Duration = Duration::from_mins(1);
 
-/// Pairs of a hash and a time in one row of [`dump_reads`].
 const ROW_PAIRS: usize = 256;
 
-/// The minutes whose budgets a key's nonces may take at most: those that [`NONCE_KEPT`] touches.
+/// Minutes that [`NONCE_KEPT`] touches. The nonces of a key take at most their budgets.
 const MINUTES: usize = 12;
 
-/// Most nonces of one key in memory. This limits them to 200 MB, whatever the budget is.
+/// Most nonces of one key in memory: 200 MB, whatever the budget is.
 const KEY_MAX: usize = 4 * 1024 * 1024;
 
-/// Most expired nonces that are dropped when a new one comes, so that after a busy minute no
-/// request waits until all are dropped. If a nonce seems to be used, all expired ones are dropped.
+/// Expired nonces that a new one drops at most, so that after a busy minute no request waits for
+/// all.
 const DROPPED_AT_ONCE: usize = 16;
 
-/// Decides which signed requests are taken.
 #[derive(Debug)]
 pub struct Nonces {
     clock: Clock,
-    /// The latest time by the wall clock that an earlier run can have seen.
+    /// The latest wall time that an earlier run can have seen.
     started: Timestamp,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
 }
 
-/// The reason why a time of signing is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadTime {
-    /// It is this many seconds behind the wall clock.
+    /// Seconds by the wall clock.
     Behind(u64),
-    /// It is this many seconds ahead of the wall clock.
+    /// Seconds.
     Ahead(u64),
-    /// The request was signed before the data was restored.
     BeforeRestore,
 }
 
-/// The reason why a nonce is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadNonce {
-    /// It was used.
     Used,
-    /// It is the nonce of a read, and it is not known if it was used. One that is signed this many
-    /// seconds later can be taken.
+    /// It is not known if this nonce of a read was used. One signed this many seconds later can be
+    /// taken.
     Unknown(u64),
-    /// The budget of the application does not admit the request. The nonce can still be used.
+    /// The nonce can still be used.
     Unpaid(RetryAfter),
 }
 
 impl Nonces {
-    /// Starts without restrictions by a restore.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         let (now, wall) = (clock.now(), clock.wall());
@@ -90,8 +80,7 @@ impl Nonces {
         Self { clock, started, floor: None }
     }
 
-    /// Refuses all requests that were signed until then, reads and others. The data was restored
-    /// from a backup, so earlier nonces are unknown.
+    /// Refuses requests that were signed until a restore: the nonces before it are unknown.
     #[must_use]
     pub fn since(self, restored_at: Option<Timestamp>) -> Self {
         Self { floor: restored_at, ..self }
@@ -103,8 +92,6 @@ impl Nonces {
         Self { started: self.started.plus(MACHINES_APART), ..self }
     }
 
-    /// Gives the keys the nonces of their reads from storage. Unless the rows have the
-    /// [`dump_reads`] of a stop, it is not known which reads were answered before this start.
     pub fn load_reads(&self, access: &Access, rows: &[Box<[u8]>]) {
         let is_whole = rows.iter().any(|row| **row == *end_of_dump());
         let keys: HashMap<_, _> = access.all_nonces().into_iter().collect();
@@ -126,9 +113,6 @@ impl Nonces {
     }
 
     /// Checks the time of signing, in Unix seconds, against the wall clock.
-    ///
-    /// # Errors
-    /// [`BadTime`].
     pub fn judge(&self, timestamp: u64) -> Result<(), BadTime> {
         let now = self.clock.wall().0 / 1000;
         match (now.saturating_sub(timestamp), timestamp.saturating_sub(now)) {
@@ -139,12 +123,8 @@ impl Nonces {
         }
     }
 
-    /// Uses a nonce of a key and charges the request to the budget of its application, or does
-    /// neither. If equal nonces come at once, only one passes. `timestamp` is the time of signing,
-    /// and `reads` is true for a request that cannot change anything.
-    ///
-    /// # Errors
-    /// [`BadNonce`].
+    /// Uses a nonce and charges the request, or does neither. Of equal nonces at once, only one
+    /// passes.
     pub fn take(&self, key: &Principal, nonce: &str, timestamp: u64, reads: bool) -> Result<UsedNonce, BadNonce> {
         let signed = Timestamp(timestamp.saturating_mul(1000));
         let (now, wall) = (self.clock.now(), self.clock.wall());
@@ -177,7 +157,6 @@ impl Nonces {
     }
 }
 
-/// Returns rows with the nonces that keys have used, for a stop. [`Nonces::load_reads`] reads them.
 #[must_use]
 pub fn dump_reads(access: &Access) -> Vec<Box<[u8]>> {
     let mut rows = vec![end_of_dump()];
@@ -190,19 +169,16 @@ pub fn dump_reads(access: &Access) -> Vec<Box<[u8]>> {
     rows
 }
 
-/// Makes a row with pairs of a hash and a time of signing.
 fn row(key_id: &str, pairs: &[[u64; 2]]) -> Box<[u8]> {
     let numbers = pairs.as_flattened().iter().flat_map(|number| number.to_be_bytes());
     key_id.bytes().chain([b'\n']).chain(numbers).collect()
 }
 
-/// Returns the row that shows that a dump is whole. It also shows that this program hashes nonces
-/// as the program of the dump did.
+/// Shows that a dump is whole, and that its program hashed nonces as this one does.
 fn end_of_dump() -> Box<[u8]> {
     [b"\n".as_slice(), &hash("").to_be_bytes()].concat().into()
 }
 
-/// Reads the pairs of a row behind its key.
 fn pairs(row: &[u8]) -> impl Iterator<Item = [u64; 2]> {
     let number = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
     row.as_chunks::<8>().0.as_chunks::<2>().0.iter().map(move |[hash, signed]| [number(hash), number(signed)])

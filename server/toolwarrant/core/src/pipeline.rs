@@ -5,16 +5,15 @@
 //! once a request   authenticate  -> Caller    unauthenticated; a signed request: verify
 //!                  charge_budget -> Admitted  rate_limited
 //! once a call      renew   -> Caller          unauthenticated, if the key or secret has ended
-//!                  find    -> ToolDef         unknown tool
+//!                  find    -> ToolDef         unknown_tool
 //!                  permit  -> Grant           forbidden, before the arguments are read
 //!                  parse   -> typed arguments invalid_argument, with all mistakes at once
 //!                  repeat  -> hit | fresh     a hit answers here: no target is touched
 //!                  require -> Target          not_found if it is not granted or does not exist,
 //!                                             upstream_unavailable, not_supported
-//!                  invoke  -> the handler     the errors of the tool itself; unless the tool makes
-//!                                             a task, the caller is checked again before it.
-//!                                             internal if its result has a target that is not
-//!                                             granted
+//!                  invoke  -> the handler     the errors of the tool, after another check of the
+//!                                             caller unless it makes a task; internal if its
+//!                                             result has a target that is not granted
 //!                  accept                     tasks only, after another check of the caller:
 //!                                             overloaded, target_busy
 //!                  still                      other tools: unauthenticated, forbidden, not_found
@@ -76,32 +75,26 @@ pub trait Handlers: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a;
 }
 
-/// One tool of a contract, as the generator describes it to [`run`].
+/// One tool of a contract, as [`run`] takes it.
 pub trait ToolSteps<H>: Send + Sync + 'static {
-    /// The typed arguments.
     type Args: Arguments;
-    /// Proof that the target was found and offers the capability that the tool requires; `()` for a
-    /// tool without a target.
+    /// `()` for a tool without a target.
     type Proof: Proof;
 
-    /// Returns the id of the target, if the tool has one.
     fn target(_: &Self::Args) -> Option<&str> {
         None
     }
 
-    /// Plans the task of this call; `None` for a tool that makes no tasks.
     fn task<'a>(_: &'static ToolDef, _: &'a Self::Args) -> Option<Plan<'a>> {
         None
     }
 
-    /// Finds the target with [`require`].
     fn require<'a>(
         handlers: &'a H,
         call: &'a Call<'a>,
         args: &'a Self::Args,
     ) -> impl Future<Output = Result<Self::Proof, Failure>> + Send + 'a;
 
-    /// Calls the handler.
     fn invoke<'a>(
         handlers: &'a H,
         call: &'a Call<'a>,
@@ -110,30 +103,21 @@ pub trait ToolSteps<H>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome, Failure>> + Send + 'a;
 }
 
-/// The return value of a handler.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The result.
     Answer(Answer),
-    /// A command as JSON, to be accepted as a task.
+    /// JSON, to be accepted as a task.
     Command(Secret<String>),
 }
 
 impl Outcome {
-    /// Wraps the answer of a handler that reads or issues something.
-    ///
-    /// # Errors
-    /// `internal` if the answer cannot be written as JSON, or holds the id of a target that the
-    /// caller may not see.
+    /// Refuses an answer with a target that the caller may not see.
     pub fn answer<T: Serialize + TargetIds>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
         let answer = reply.answer(call).map_err(|error| internal_failure(call, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }
 
-    /// Wraps the command of a handler whose tool makes tasks.
-    ///
-    /// # Errors
-    /// `internal` if it is the command of another tool, or cannot be written as JSON.
+    /// Refuses a command of another tool.
     pub fn command(call: &Call<'_>, command: &impl tasks::WriteCommand) -> Result<Self, Failure> {
         match command.arguments() {
             Ok(arguments) if command.tool() == call.tool.name => Ok(Self::Command(arguments)),
@@ -142,7 +126,6 @@ impl Outcome {
     }
 }
 
-/// The answer of the budget to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge(Result<(), RetryAfter>);
 
@@ -150,7 +133,6 @@ pub struct Charge(Result<(), RetryAfter>);
 #[derive(Debug)]
 pub struct Admitted<'a>(&'a Caller);
 
-/// All steps of a request and its calls, and the state that they need.
 pub struct Pipeline<H> {
     handlers: H,
     access: Arc<Access>,
@@ -159,14 +141,11 @@ pub struct Pipeline<H> {
     nonces: Nonces,
     clock: Clock,
     counts: Arc<Requests>,
-    /// The lists of `tools/list`, by the names of the tools in them.
     lists: Mutex<HashMap<Vec<&'static str>, ToolLists>>,
-    /// True if audit lines have the address of the client.
     records_addresses: bool,
 }
 
 impl<H: Handlers> Pipeline<H> {
-    /// Creates the pipeline in front of `handlers`.
     pub fn new(
         handlers: H,
         access: Arc<Access>,
@@ -180,38 +159,28 @@ impl<H: Handlers> Pipeline<H> {
         Self { handlers, access, audit, tasks, nonces, clock, counts, lists, records_addresses }
     }
 
-    /// Records no addresses of clients.
     #[must_use]
     pub fn without_addresses(self) -> Self {
         Self { records_addresses: false, ..self }
     }
 
-    /// Returns its counters.
     pub fn counts(&self) -> Arc<Requests> {
         Arc::clone(&self.counts)
     }
 
-    /// Returns a handle for monitoring the audit.
     pub fn audit_handle(&self) -> AuditHandle {
         self.audit.handle()
     }
 
-    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Counts a request whose body is not a message.
     pub fn unsound(&self) {
         self.counts.unsound.add(1);
     }
 
-    /// Authenticates a request. `credentials` are `None` if it has none, or none that can be read.
-    /// `from` is the address of the client.
-    ///
-    /// # Errors
-    /// `unauthenticated`, with the same message for every cause; `overloaded` if this process
-    /// cannot reach its store.
+    /// Authenticates a request. Every cause of `unauthenticated` has the same message.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>, from: Option<IpAddr>) -> Result<Caller, Failure> {
         let from = self.address(from);
         let shown = credentials.ok_or(AccessError::Unauthenticated);
@@ -219,22 +188,15 @@ impl<H: Handlers> Pipeline<H> {
         caller.map_err(|error| self.refuse_caller(error))
     }
 
-    /// Returns the address to record.
     fn address(&self, from: Option<IpAddr>) -> Option<IpAddr> {
         from.filter(|_| self.records_addresses)
     }
 
-    /// Charges one request to the budget of the application before its body is read. Returns `None`
-    /// if the budget is spent.
     pub fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
         caller.application.window.admit(None, self.now(), 1).ok()
     }
 
-    /// Charges `requests` to the budget of the application, all or none. One of them may already be
-    /// charged as `head`. The returned proof allows their calls.
-    ///
-    /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit.
+    /// Charges `requests`, all or none. One of them may already be charged as `head`.
     pub fn charge_budget<'c>(
         &self,
         caller: &'c Caller,
@@ -248,10 +210,6 @@ impl<H: Handlers> Pipeline<H> {
         self.admit(caller, Charge(charge), requests)
     }
 
-    /// Turns the answer of the budget to `requests` into the proof that allows their calls.
-    ///
-    /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit.
     pub fn admit<'c>(
         &self,
         caller: &'c Caller,
@@ -265,22 +223,14 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Returns the tools of `tools/list` as a JSON list: exactly those that [`Self::call`] permits
-    /// this caller.
-    ///
-    /// # Errors
-    /// `unauthenticated` if its key or secret has ended.
+    /// Returns the tools that [`Self::call`] permits this caller, for `tools/list`.
     pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
         let lists = application.tools.get_or_init(|| self.lists_for(application.permissions));
         Ok(lists.of_revision(revision).clone())
     }
 
-    /// Returns the instructions for this caller, as a JSON string: those for the tools that it may
-    /// call.
-    ///
-    /// # Errors
-    /// `unauthenticated` if its key or secret has ended.
+    /// Returns the instructions for these tools, as a JSON string.
     pub fn instructions(&self, Admitted(caller): &Admitted<'_>) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
         let told = || {
@@ -292,7 +242,7 @@ impl<H: Handlers> Pipeline<H> {
         Ok(application.instructions.get_or_init(told).clone())
     }
 
-    /// Returns the lists for these permissions. Applications that see the same tools share them.
+    /// Lets applications that see the same tools share their lists.
     fn lists_for(&self, permissions: PermissionSet) -> ToolLists {
         let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
         let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
@@ -301,12 +251,8 @@ impl<H: Handlers> Pipeline<H> {
         lists.entry(names).or_insert_with(|| ToolLists::of(&tools)).clone()
     }
 
-    /// Calls a tool, counts the call and writes its audit line. A panic becomes the failure
-    /// `internal`; the connection stays open.
-    ///
-    /// # Errors
-    /// The failure of the step that refused or failed. Only `unknown_tool` and `unauthenticated`
-    /// are errors of the protocol; the others are results of the tool.
+    /// Calls a tool. A panic becomes the failure `internal`. Only `unknown_tool` and
+    /// `unauthenticated` are errors of the protocol.
     pub async fn call(&self, Admitted(caller): &Admitted<'_>, asked: ToolCall<'_>) -> Result<Answer, Failure> {
         let renewed = self.renew(caller);
         let (caller, ended) = match &renewed {
@@ -325,7 +271,6 @@ impl<H: Handlers> Pipeline<H> {
         result
     }
 
-    /// Calls a tool and writes the audit line.
     async fn call_and_audit(
         &self,
         caller: &Caller,
@@ -338,8 +283,8 @@ impl<H: Handlers> Pipeline<H> {
         let Some(slot) = self.audit.reserve() else { return Err(overload(H::CATALOGUE, "the audit cannot keep up")) };
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
         let permitted = permitted.and_then(|grant| match self.audit.is_stale(arrived.0) {
-            // Calls that may change something must not stay unrecorded any longer. Reads go on
-            // while there are slots.
+            // A call that may change something must not stay unrecorded. Reads go on while there
+            // are slots.
             true if !tool.hints.read_only => Err(overload(H::CATALOGUE, "the audit cannot be written")),
             _ => Ok(grant),
         });
@@ -361,8 +306,8 @@ impl<H: Handlers> Pipeline<H> {
         }
         result = match &result {
             Ok(_) if tool.task.is_none() => call.still().and(result),
-            // A caller that made a task gets its id, even if it has lost its rights meanwhile. But
-            // without a lease, the store may have lost the task. Then no answer is true.
+            // A caller that made a task gets its id, even without its rights. But without a lease,
+            // the store may have lost the task. Then no answer is true.
             Ok(_) => {
                 call.wait_for_lease().await;
                 result
@@ -374,10 +319,6 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
-/// Takes one call through its steps. `T` is the generated description of the called tool.
-///
-/// # Errors
-/// The failure of the step that refused or failed.
 pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
     let args = parse::<T::Args>(call, raw)?;
     if let Some(target) = T::target(&args) {
@@ -423,8 +364,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     task_answer(call, &answer.map_err(|error| not_accepted(call, error))?)
 }
 
-/// Checks that the target is granted, then finds it. The handlers never see the id of a target that
-/// is not granted.
+/// Checks the grant first, so that handlers never see the id of a target that is not granted.
 async fn require_granted<H, T: ToolSteps<H>>(
     handlers: &H,
     call: &Call<'_>,
@@ -438,10 +378,6 @@ async fn require_granted<H, T: ToolSteps<H>>(
     T::require(handlers, call, args).await
 }
 
-/// Finds the target of a call and checks that it offers the capability.
-///
-/// # Errors
-/// `not_found`, `upstream_unavailable` or `not_supported`.
 pub async fn require<H: Resource<Id>, Id: Sync>(
     handlers: &H,
     call: &Call<'_>,
@@ -462,8 +398,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     }
 }
 
-/// Makes the answer to an accepted write. The result of a tool names a target of its own resource.
-/// A reused idempotency key can find a task on another resource, which does not fit.
+/// Refuses a task on another resource, which a reused idempotency key can find.
 fn task_answer(call: &Call<'_>, task: &WriteAnswer) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     if call.catalogue.tool(&task.tool).is_some_and(|tool| resource(tool) != resource(call.tool)) {

@@ -48,10 +48,8 @@ fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
     Failure::new(call.catalogue.roles.internal, "the task could not be read").with("request_id", call.request_id)
 }
 
-/// A task as clients see it. The schema of the result is derived from the same contract.
 struct TaskResult<'a> {
     told: &'a TaskView,
-    /// Each resource with the field for the id of the target.
     targets: Vec<(&'static str, &'static str)>,
     next_step: Words,
 }

@@ -29,20 +29,18 @@ use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Remark, Secret};
 
-/// Applications and keys. When a method returns, its change is in force and also stored, unless the
-/// method's documentation differs.
+/// Applications and keys. When a method returns, its change is in force and stored, unless its
+/// documentation differs.
 pub struct Registry {
     access: Arc<Access>,
     prefixes: KeyPrefixes,
-    /// The name of the cell and an underscore, which follow the prefix of an id; empty without a
-    /// cell.
+    /// The name of the cell and an underscore; empty without a cell.
     cell: String,
     catalogue: &'static Catalogue,
     store: Arc<dyn DirectoryStore>,
     clock: Clock,
     random: Random,
-    /// The stored data. The lock is held while a change is written, so changes happen one after the
-    /// other.
+    /// The lock is held while a change is written, so changes happen one after the other.
     known: Mutex<Known>,
 }
 
@@ -50,49 +48,39 @@ pub struct Registry {
 struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
-    /// Rows that are in force but not stored yet, with their acts since then, in order.
+    /// In force but not stored yet, with the acts since then, in order.
     pending: BTreeMap<RowId, Vec<Act>>,
-    /// True if it is not known whether a change was stored.
     has_unknown_fate: bool,
 }
 
-/// The state of a change that is in force: on the disk or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Durability {
-    /// It is on the disk.
     Stored,
-    /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
-    /// that brings back the authority that it took away.
+    /// It is not on the disk, for this reason. A restart before [`Registry::settle`] brings the
+    /// authority back.
     Owed(String),
 }
 
-/// A change that is in force.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Changed {
-    /// The id of the application or key.
     pub object: String,
-    /// The id of its act.
     pub act_id: String,
-    /// Its state on the disk.
     pub durability: Durability,
 }
 
-/// An application to create.
 #[derive(Clone, Debug)]
 pub struct NewApplication {
-    /// Its name for people; unique.
+    /// Unique.
     pub name: String,
-    /// Its permissions, by name. It also gets the permissions that these imply.
+    /// By name. The application also gets the permissions that these imply.
     pub permissions: Vec<String>,
-    /// The targets that it may see.
     pub grants: Grants,
-    /// Its request budget in any 60 seconds.
     pub requests_per_minute: u32,
 }
 
-/// Prefixes of key ids and secrets, so that people and scanners recognise them.
+/// The prefixes of key ids and secrets. People and scanners recognise them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPrefixes {
     /// The prefix of ids.
@@ -101,38 +89,29 @@ pub struct KeyPrefixes {
     pub secret: &'static str,
 }
 
-/// A key with a new secret. The secret is shown only this one time.
+/// The secret is shown only this one time.
 #[derive(Debug)]
 pub struct NewKey {
-    /// A prefix, the name of the cell if there is one, and 16 hexadecimal digits.
+    /// A prefix, the name of the cell, and 16 hexadecimal digits.
     pub key_id: String,
     /// A prefix and 64 hexadecimal digits: 256 random bits.
     pub secret: Secret<String>,
-    /// The id of the act that made the secret.
     pub act_id: String,
 }
 
-/// The reason why the registry did not carry out a change, and the remedy.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// There is no such application or key.
     #[error("{0}")]
     Unknown(String),
-    /// The change is not possible as it was asked for.
     #[error("{0}")]
     Refused(String),
-    /// The store cannot be written now. Nothing has changed.
+    /// Nothing has changed.
     #[error("{0}")]
     Unavailable(String),
 }
 
 impl Registry {
-    /// Loads all applications and keys. They are in force while the `lease` stands, if there is
-    /// one. A store with leases outlives its machine.
-    ///
-    /// # Errors
-    /// The store cannot be read, or the data was made with another master key than the one in
-    /// `keyring`.
+    /// Fails if the data was made with another master key.
     pub async fn open(
         store: Arc<dyn DirectoryStore>,
         catalogue: &'static Catalogue,
@@ -168,28 +147,21 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Lets the ids of new keys have the name of a cell after their prefix.
+    /// Adds the name of a cell to the prefix of new ids.
     #[must_use]
     pub fn in_cell(self, name: Option<&str>) -> Self {
         Self { cell: name.map(|name| format!("{name}_")).unwrap_or_default(), ..self }
     }
 
-    /// Returns the directory that requests are checked against.
     #[must_use]
     pub fn access(&self) -> Arc<Access> {
         Arc::clone(&self.access)
     }
 
-    /// Returns true if there is no application.
     pub async fn is_empty(&self) -> bool {
         self.known.lock().await.applications.is_empty()
     }
 
-    /// Stores how many requests each application has made in each second, as far as that has
-    /// changed since the last call.
-    ///
-    /// # Errors
-    /// They cannot be stored. The next call stores them.
     pub async fn store_requests(&self) -> Result<(), StoreError> {
         let windows: Vec<_> = {
             let known = self.known.lock().await;
@@ -213,11 +185,6 @@ impl Registry {
         stored
     }
 
-    /// Creates an application without keys.
-    ///
-    /// # Errors
-    /// The name is taken or not allowed, a permission does not exist, or the application cannot be
-    /// stored.
     pub async fn create(&self, new: NewApplication, origin: &Origin) -> Result<Changed, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
@@ -248,17 +215,12 @@ impl Registry {
         rows
     }
 
-    /// Returns the id of each application, its name, and the time of its deletion.
     pub async fn names(&self) -> Vec<(String, String, Option<Timestamp>)> {
         let known = self.known.lock().await;
         known.applications.values().map(|(row, _)| (row.id.clone(), row.name.clone(), row.deleted_at)).collect()
     }
 
-    /// Finds an application by its id or name. If the text is an id, an application of that name is
-    /// not considered.
-    ///
-    /// # Errors
-    /// There is no such application.
+    /// Finds an application by its id, or else by its name.
     pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
         let is_named = |row: &ApplicationRow| row.name == application && row.deleted_at.is_none();
@@ -267,12 +229,7 @@ impl Registry {
         found.cloned().ok_or_else(|| unknown("application", application))
     }
 
-    /// Changes an application, for all its keys at once. Its request budget continues. A change
-    /// that only takes authority away is in force even if it cannot be stored.
-    ///
-    /// # Errors
-    /// There is no such application or permission, the name is not allowed, or the change cannot be
-    /// stored.
+    /// Changes an application for all its keys. Its request budget continues.
     pub async fn change(
         &self,
         id: &str,
@@ -309,10 +266,6 @@ impl Registry {
         Err(registry_error(format!("there is no permission `{unknown}`; there are {}", names.join(", "))))
     }
 
-    /// Makes the act of a change that happens now. `object` is the id of the application or key.
-    ///
-    /// # Errors
-    /// The system provides no random bytes.
     pub fn act(&self, origin: &Origin, object: Option<&str>, changes: Changes) -> Result<Act, RegistryError> {
         Act::new(origin.clone(), object, changes, self.clock.latest(), &self.random).map_err(registry_error)
     }
@@ -323,18 +276,15 @@ impl Registry {
 }
 
 impl Known {
-    /// Finds a key by its id.
     fn key(&self, id: &str) -> Result<KeyRow, RegistryError> {
         self.keys.get(id).cloned().ok_or_else(|| unknown("key", id))
     }
 
-    /// Returns the acts to store with a row: those that are pending, and then this one.
     fn acts(&self, row: &RowId, act: Act) -> Vec<Act> {
         self.pending.get(row).cloned().unwrap_or_default().into_iter().chain([act]).collect()
     }
 
-    /// Puts these rows in force. A key without an application cannot call. Ends the keys of a
-    /// deleted application. Returns the last uses of secrets whose cells may be gone then.
+    /// Returns the last uses of secrets whose cells may be gone then.
     fn put_in_force(
         &mut self,
         access: &Access,
@@ -416,8 +366,7 @@ fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
             && *name == before.name
 }
 
-/// Makes the application that requests are checked against. A permission that is no longer in the
-/// contract gives no rights.
+/// Drops permissions that are no longer in the contract.
 fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
     let ApplicationRow { id, name, permissions, grants, suspended_at, .. } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
@@ -426,8 +375,7 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
     Arc::new(if suspended_at.is_some() { application.suspend() } else { application })
 }
 
-/// Returns the stored permissions that the contract does not have, as texts for the operator. They
-/// grant nothing.
+/// Describes the stored permissions that the contract does not have. They grant nothing.
 #[must_use]
 pub fn unknown_permissions(applications: &[ApplicationRow], catalogue: &Catalogue) -> Vec<String> {
     let known = |name: &String| catalogue.permissions.iter().any(|known| known.name == name);
@@ -438,10 +386,6 @@ pub fn unknown_permissions(applications: &[ApplicationRow], catalogue: &Catalogu
         .collect()
 }
 
-/// Checks that every secret of a key can be opened. It does not return them.
-///
-/// # Errors
-/// A secret was sealed with another master key, or is damaged.
 pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
     key.secrets
         .iter()

@@ -1,8 +1,8 @@
 //! The result of a tool, from the handler's value to the body of the response.
 //!
-//! An [`Answer`] is written once, together with the [`Frame`] that its transport puts around it.
-//! Values that many calls share are [`Rendered`] once, and copied into each answer: [`Prepared`] as
-//! a whole, [`ListWriter`] as parts.
+//! An [`Answer`] is written once, together with the [`Frame`] of its transport. Values that many
+//! calls share are [`Rendered`] once and copied into each answer: [`Prepared`] as a whole,
+//! [`ListWriter`] as parts. Start at [`Reply`].
 
 mod frame;
 mod list;
@@ -43,7 +43,7 @@ impl<T: Serialize + TargetIds> Reply<T> {
     /// Returns the answer, in the frame of the call.
     ///
     /// # Errors
-    /// The value cannot be written as JSON, or holds a target that the caller may not see.
+    /// The value is no JSON, or holds a target that the caller may not see.
     pub fn answer<'a>(self, to: impl Into<Recipient<'a>>) -> Result<Answer, serde_json::Error> {
         match self.0 {
             Form::Value(value) => {
@@ -65,10 +65,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Writes a value in a frame.
-    ///
-    /// # Errors
-    /// It cannot be written as JSON.
     pub fn of<'a>(value: &impl Serialize, frame: impl Into<Frame<'a>>) -> Result<Self, serde_json::Error> {
         let (json, frame) = (Json::of(value)?, frame.into());
         if let Frame::Plain = frame {
@@ -78,7 +74,6 @@ impl Answer {
         Ok(Json { bytes, has_secret: json.has_secret }.into())
     }
 
-    /// Writes several answers as one JSON list.
     #[must_use]
     pub fn list(answers: &[Self]) -> Self {
         let length: usize = answers.iter().map(|answer| answer.body.bytes.len() + 1).sum();
@@ -92,13 +87,11 @@ impl Answer {
         body.into()
     }
 
-    /// Records that the call made this task.
     pub(super) fn of_new_task(self, id: &str) -> Self {
         Self { new_task: Some(id.into()), ..self }
     }
 
-    /// Returns the id of the task that the call made; `None` if it made none, or repeats one in
-    /// flight.
+    /// Returns `None` if the call made no task, or repeats one in flight.
     #[must_use]
     pub fn new_task(&self) -> Option<&str> {
         self.new_task.as_deref()
@@ -111,7 +104,7 @@ impl From<Json> for Answer {
     }
 }
 
-/// Makes an answer from a body without a secret.
+/// The body has no secret.
 impl From<Vec<u8>> for Answer {
     fn from(bytes: Vec<u8>) -> Self {
         Json { bytes, has_secret: false }.into()

@@ -1,9 +1,6 @@
-//! The revisions of the Model Context Protocol, and their features. Only this module knows the
-//! differences.
-//!
-//! Start at [`Revision::features`].
+//! The revisions of the Model Context Protocol. Only this module knows their differences. Start at
+//! [`Revision::features`].
 
-/// A revision that the framework supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revision {
     V2026_07_28,
@@ -12,32 +9,27 @@ pub enum Revision {
     V2025_03_26,
 }
 
-/// The features of a revision.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
-    /// Its name on the wire.
     pub name: &'static str,
     /// True if a body can be a batch of messages.
     pub batches: bool,
-    /// True if the server and its tools have titles, tools have output schemas, and results have
-    /// structured content.
+    /// Titles of server and tools, output schemas, and structured content.
     pub structured: bool,
     /// True if a server can describe itself.
     pub described: bool,
     /// True if a client begins with `initialize`. Otherwise, each request carries the data of the
-    /// handshake in headers and `_meta`. Each result then carries its type, its server and its
-    /// lifetime.
+    /// handshake in headers and `_meta`, and each result its type, server and lifetime.
     pub handshake: bool,
 }
 
 impl Revision {
-    /// Every revision, the newest first.
+    /// The newest first.
     pub const ALL: [Self; 4] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26];
 
-    /// The revision of requests that do not name one, and of clients that offer an unknown one.
+    /// For requests that name none, and clients that offer an unknown one.
     pub const FALLBACK: Self = Self::V2025_03_26;
 
-    /// Returns its features.
     #[must_use]
     pub const fn features(self) -> Features {
         let with_handshake =
@@ -52,8 +44,8 @@ impl Revision {
         }
     }
 
-    /// Returns the revision to agree on with a client that offers `name` in `initialize`. A client
-    /// that offers one without a handshake gets the newest one with it.
+    /// Returns the revision to agree on. A client that offers one without a handshake gets the
+    /// newest one with it.
     #[must_use]
     pub fn negotiate(name: &str, served: &[Self]) -> Self {
         let offered = Self::ALL.into_iter().find(|revision| revision.features().name == name);
@@ -64,9 +56,9 @@ impl Revision {
         served.iter().copied().find(fits).unwrap_or(Self::FALLBACK)
     }
 
-    /// Returns the revision for serving a request that names `name`; `None` if it must be refused.
-    /// Clients name their own revision, even if another was agreed on. So a revision with a
-    /// handshake that is not served gets the fallback.
+    /// Returns the revision for a request; `None` if it must be refused. Clients name their own
+    /// revision, even if another was agreed on. So one with a handshake that is not served gets the
+    /// fallback.
     #[must_use]
     pub fn from_request(name: &str, served: &[Self]) -> Option<Self> {
         if name == BEFORE_HTTP {
@@ -80,7 +72,7 @@ impl Revision {
     }
 }
 
-/// The revision from before Streamable HTTP. Some clients that support both name this one.
+/// From before Streamable HTTP. Some clients that support both name this one.
 const BEFORE_HTTP: &str = "2024-11-05";
 
 #[cfg(test)]
@@ -91,8 +83,7 @@ mod tests {
     #[test]
     fn a_revision_is_agreed_to_and_requested_as_far_as_it_is_served() {
         let few = [V2025_11_25, V2025_03_26];
-        // The offered or named revision. Then the agreed and the requested one, for a service of
-        // all revisions, and for one of few.
+        // The named revision, then agreed and requested, for all revisions and for few.
         let rows = [
             ("2025-03-26", V2025_03_26, Some(V2025_03_26), V2025_03_26, Some(V2025_03_26)),
             ("2025-06-18", V2025_06_18, Some(V2025_06_18), V2025_03_26, Some(V2025_03_26)),

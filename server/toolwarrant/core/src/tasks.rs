@@ -1,5 +1,4 @@
-//! The port to the engine of tasks: finds a duplicate write, accepts a write, reads a task. Start
-//! at [`Tasks`].
+//! The port to the engine of tasks. Start at [`Tasks`].
 
 use super::access::Caller;
 use super::access::UsedNonce;
@@ -53,13 +52,13 @@ impl TaskStatus {
     /// The statuses of an ended task.
     pub const ENDS: &'static [Self] = Self::ALL.split_at(1).1;
 
-    /// Returns true if the task has ended. The status then never changes.
+    /// Returns true if the task has ended. The status is then final.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         !matches!(self, Self::Dispatched)
     }
 
-    /// Returns the contract's words for this status; `None` if the contract has no tasks.
+    /// Returns the contract's words for this status, if it has tasks.
     #[must_use]
     pub fn def(self, catalogue: &Catalogue) -> Option<&'static StateDef> {
         catalogue.states.get(self as usize)
@@ -67,25 +66,21 @@ impl TaskStatus {
 }
 
 pub trait Tasks: Debug + Send + Sync + 'static {
-    /// Two fingerprints are equal exactly if tool and arguments are equal. `arguments` are
-    /// canonical JSON, secrets included.
+    /// Returns equal digests exactly for equal tools and arguments. `arguments` include secrets.
     fn fingerprint(&self, tool: &str, arguments: &Secret<String>) -> Digest;
 
-    /// Finds the task in flight that a write repeats.
     fn repeat<'a>(&'a self, write: &'a WriteRequest<'a>) -> BoxFuture<'a, Result<Option<WriteAnswer>, WriteRefusal>>;
 
-    /// Accepts `command` durably, with the nonce of the write. If a duplicate was accepted first,
-    /// returns its task.
+    /// Accepts `command` durably, with the nonce of the write, or returns the task of a duplicate
+    /// that came first.
     fn accept<'a>(
         &'a self,
         write: WriteRequest<'a>,
         command: Secret<String>,
     ) -> BoxFuture<'a, Result<WriteAnswer, WriteRefusal>>;
 
-    /// Reads a task that the caller may see. The answer may be held within the limits of `poll`.
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>>;
 
-    /// Reads a page of the tasks of the application `owner`.
     fn list<'a>(&'a self, owner: &'a str, query: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>>;
 
     /// Stores the nonce of a request that is not a read and has not reached [`Self::accept`].
@@ -101,11 +96,9 @@ pub struct Poll<'a> {
     pub wait: Option<Duration>,
     pub hold_at_most: Duration,
     pub hold: LongPoll<'a>,
-    /// The shortest interval between two polls.
     pub interval: Duration,
 }
 
-/// The permission to hold an answer until the task ends.
 #[derive(Debug, Clone, Copy)]
 pub enum LongPoll<'a> {
     Allowed,
@@ -121,25 +114,24 @@ pub const TASK_PAGE_MAX: u16 = 100;
 /// Selects tasks of the caller's application. `None` admits all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TaskQuery<'a> {
-    /// Only with this status.
+    /// Only this status.
     pub status: Option<TaskStatus>,
-    /// Only on targets of this resource.
+    /// Only this resource.
     pub resource: Option<&'a str>,
-    /// Only on targets with this id.
+    /// Only this target.
     pub target: Option<&'a str>,
-    /// Only those accepted before this task: [`TaskPage::next`] of the page before.
+    /// Only tasks accepted before this one: [`TaskPage::next`] of the page before.
     pub before: Option<&'a str>,
     /// From 1 to [`TASK_PAGE_MAX`].
     pub limit: u16,
 }
 
-/// A page of tasks, newest first. It examines a limited number of tasks, so it can be short, or
-/// even empty, although more follow.
+/// A page of tasks, newest first. It can be short, or even empty, although more follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPage {
     /// The tasks.
     pub tasks: Vec<TaskView>,
-    /// The id of the last task that was examined; `None` on the last page.
+    /// The last task that was examined; `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -160,12 +152,12 @@ pub struct TaskView {
     pub status: TaskStatus,
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// When it ends at the latest, except for a step in progress and a last reading of the target,
-    /// which take at most a minute.
+    /// Its latest end, except for a step in progress and a last reading of the target: a minute at
+    /// most.
     pub deadline_at: Timestamp,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-    /// Seconds until the next poll; `None` if it has ended, or on a page of tasks.
+    /// Seconds until the next poll; `None` if it has ended, or on a page.
     pub poll_after_seconds: Option<u64>,
     /// `None` until it has ended.
     pub evidence: Option<Evidence>,
@@ -176,7 +168,7 @@ pub struct TaskView {
 /// The evidence for the outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The name of the probe that was read, or `upstream_answer` if none was.
+    /// The probe that was read, or `upstream_answer` if none was.
     pub checked: String,
     /// The reading that would show the effect.
     pub expected: Remark,
@@ -202,8 +194,7 @@ impl TargetIds for Refund {}
 /// The reason why a task could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskReadError {
-    /// The task does not exist, or the caller may not see it. A client must not learn the
-    /// difference.
+    /// No such task, or one that the caller may not see. A client must not learn the difference.
     #[error("there is no such task")]
     NotFound,
     /// The text is for the log.
@@ -211,7 +202,6 @@ pub enum TaskReadError {
     Broken(String),
 }
 
-/// A generated command: a write that a handler approved.
 pub trait WriteCommand {
     fn tool(&self) -> &'static str;
     fn arguments(&self) -> SerializedArgs;
@@ -224,14 +214,11 @@ pub fn serialize_args(args: &impl Serialize) -> SerializedArgs {
     text::to_json(args).map(|(json, _)| Secret::new(json))
 }
 
-/// Parses JSON from [`serialize_args`]. Returns `None` if it is of a former contract and the
-/// present one does not allow it.
 #[must_use]
 pub fn read<A: Arguments>(json: &str) -> Option<A> {
     args::parse_stored(json).ok()
 }
 
-/// Plans a call of `tool` with its policy for `case`.
 pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: &impl Serialize) -> Option<Plan<'a>> {
     let (_, policy) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
     Some(Plan { key, policy, arguments: serialize_args(args).ok()? })
@@ -241,7 +228,6 @@ pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: 
 pub struct Plan<'a> {
     pub key: Option<&'a str>,
     pub policy: &'static PolicyDef,
-    /// Canonical JSON, secrets included, without the key.
     pub arguments: Secret<String>,
 }
 
@@ -249,7 +235,6 @@ pub struct Plan<'a> {
 pub struct WriteRequest<'a> {
     pub identity: Identity,
     pub tool: &'static str,
-    /// The policy of the contract, with the times that `Resource::policy` returns.
     pub policy: PolicyDef,
     pub call: CallFacts,
     pub nonce: Option<&'a UsedNonce>,
@@ -269,7 +254,6 @@ pub struct Identity {
     pub target: String,
 }
 
-/// The facts of the call that made a task, for its operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallFacts {
     pub request_id: String,
@@ -278,13 +262,11 @@ pub struct CallFacts {
     pub arguments: Option<String>,
 }
 
-/// A task in flight: new, or the one that the write repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteAnswer {
     pub task_id: String,
     pub tool: String,
     pub target: String,
-    /// True if it was already in flight.
     pub hit: bool,
     /// True if it has the tool, target and arguments of this write.
     pub matches: bool,
@@ -292,26 +274,21 @@ pub struct WriteAnswer {
 
 #[derive(Debug, Clone)]
 pub enum WriteRefusal {
-    /// Another write on the same target is in flight.
     Busy {
         /// The caller sees the target, so it may know this task.
         task_id: String,
         retry_after_seconds: u64,
     },
-    /// The nonce of the request was used in an earlier run.
     UsedNonce,
-    /// Too many tasks are in flight.
     Full,
     /// The task was not accepted, and a repeat may succeed. The store has logged the reason.
     Unavailable,
-    /// The text is for the log.
     Broken(String),
 }
 
 pub(super) struct WriteResult<'a> {
     pub(super) task: &'a WriteAnswer,
     pub(super) catalogue: &'a Catalogue,
-    /// The tool that was called.
     pub(super) tool: &'a ToolDef,
     pub(super) reader: PermissionSet,
 }

@@ -1,12 +1,10 @@
 //! The callback listener: reports the address from which this server received a request to a
 //! one-time path.
 //!
-//! A machine can lie about its own address, but not about the address that a request comes from.
-//! [`CallbackPaths::expect`] draws a path that cannot be guessed, [`CallbackListener::serve`]
-//! records the address of each request to it, and [`Expected::observe`] returns that address. It is
-//! the connection's own address: the listener does not read the headers of proxies. The listener is
-//! open to everybody, so it sends no byte in answer to any other request and does not log it. Start
-//! at [`CallbackListener::bind`].
+//! A machine can lie about its own address, but not about the address that a request comes from. It
+//! is the connection's own address: the listener does not read the headers of proxies. The listener
+//! is open to everybody, so it sends no byte in answer to a request for any other path and does not
+//! log it. Start at [`CallbackListener::bind`].
 
 use crate::edge::{ConnectionLimiter, ConnectionPermit, Limits};
 use std::collections::HashMap;
@@ -23,19 +21,16 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, ignore_poison};
 
-/// Limits on open connections. A request takes one for a moment. When the limit is reached, the
-/// listener closes one that has not sent its request yet in favour of a new one. All of them fit
-/// into the file descriptors that the edge leaves free.
+/// At the limit, the listener closes a connection that has not sent its request in favour of a new
+/// one. All fit into the file descriptors that the edge leaves free.
 const CONNECTIONS: usize = 128;
 const CONNECTIONS_PER_ADDRESS: usize = 64;
 
 /// Time for the head of a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longest head of a request, in bytes.
 const HEAD_BYTES: usize = 2 * 1024;
 
-/// Pause after a failure to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Some clients accept only status 200 as success.
@@ -46,8 +41,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: n
 pub enum CallbackSource {
     /// There was no request so far.
     Nobody,
-    /// All requests came from this address. An IPv4 address in the form of IPv6 is returned as
-    /// IPv4.
+    /// All requests came from this address. IPv4 in the form of IPv6 is returned as IPv4.
     One(IpAddr),
     /// Requests came from different addresses, so a third party repeats the request.
     Several,
@@ -75,13 +69,11 @@ pub struct CallbackListener {
     paths: Arc<Paths>,
 }
 
-/// The paths that are expected.
 #[derive(Debug, Default)]
 struct Paths(Mutex<HashMap<String, watch::Sender<CallbackSource>>>);
 
 impl CallbackListener {
-    /// Listens on `address`. Needs a tokio runtime. [`Self::serve`] records the requests to paths
-    /// of the returned `CallbackPaths`.
+    /// Listens on `address`. Needs a tokio runtime.
     ///
     /// # Errors
     /// The system cannot listen on the address.
@@ -131,8 +123,7 @@ impl CallbackListener {
                     }
                 }
                 Err(error) => {
-                    // The warning is logged once, because the failure may repeat with each
-                    // connection.
+                    // Logged once, because the failure may repeat with each connection.
                     if !failing {
                         tracing::warn!(%error, "the callback listener cannot accept a connection; trying again");
                     }
@@ -188,7 +179,6 @@ impl Drop for Expected {
 }
 
 impl Paths {
-    /// Records a request from `address`. Returns `None` if the path is not expected.
     fn note(&self, path: &str, address: IpAddr) -> Option<()> {
         let asked = CallbackSource::One(address.to_canonical());
         self.open().get(path)?.send_modify(|seen| {
@@ -202,8 +192,6 @@ impl Paths {
     }
 }
 
-/// Reads and answers one request. A request for any other path ends the connection without an
-/// answer.
 async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, paths: Arc<Paths>, patience: Duration) {
     let answered = timeout(patience, async {
         let mut buffer = [0; HEAD_BYTES];
@@ -219,7 +207,6 @@ async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, pa
     }
 }
 
-/// Returns the head of a request, up to its empty line; `None` if it is too long or incomplete.
 async fn read_head<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let mut length = 0;
     loop {
@@ -233,7 +220,6 @@ async fn read_head<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Option<&
     }
 }
 
-/// Returns the target of a GET or HEAD request.
 fn path_of(head: &[u8]) -> Option<&str> {
     let line = head.split(|byte| *byte == b'\r').next().and_then(|line| str::from_utf8(line).ok())?;
     match line.split(' ').collect::<Vec<_>>()[..] {

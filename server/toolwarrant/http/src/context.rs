@@ -16,10 +16,8 @@ use toolwarrant_core::pipeline::{Handlers, Pipeline};
 const ESSENCE: &str = "application/json";
 const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
 
-/// The name of no encoding.
 const IDENTITY: &str = "identity";
 
-/// Everything that a transport needs to answer requests.
 pub(crate) struct Context<H> {
     pub(crate) pipeline: Pipeline<H>,
     pub(crate) policy: HostOriginPolicy,
@@ -35,10 +33,6 @@ impl<H: Handlers> Context<H> {
     }
 }
 
-/// Checks that a body is declared as JSON, and that it is in no encoding.
-///
-/// # Errors
-/// `unsupported_media_type`.
 pub(crate) fn check_type<'a, H: Handlers>(head: impl Into<Head<'a>>) -> Result<(), Failure> {
     let head = head.into();
     let role = H::CATALOGUE.roles.unsupported_media_type;
@@ -72,7 +66,6 @@ pub(crate) fn respond(
     response
 }
 
-/// Responds without a body.
 pub(crate) fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
     let mut response = respond(status, Bytes::new(), request_id);
     response.headers_mut().remove(CONTENT_TYPE);
@@ -84,8 +77,7 @@ pub(crate) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Bo
     respond(status(failure), body_of(failure), request_id)
 }
 
-/// Says what is taken: to a response with status 401 it adds a challenge for credentials of
-/// `scheme`, to one with status 415 the encodings of bodies.
+/// Adds a challenge for credentials of `scheme` to status 401, and the encodings of bodies to 415.
 pub(crate) fn say_what_is_taken<H: Handlers>(response: &mut Response<Body>, scheme: &str) {
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(IDENTITY));
@@ -102,19 +94,16 @@ pub(crate) fn status(failure: &Failure) -> StatusCode {
     StatusCode::from_u16(failure.def().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// Returns a failure as JSON. A failure contains only values that JSON can express, so the result
-/// is never empty.
+/// Serialises a failure, which contains only values that JSON can express.
 pub(crate) fn body_of(failure: &Failure) -> Vec<u8> {
     serde_json::to_vec(failure).unwrap_or_default()
 }
 
-/// Returns a body without the byte order mark that some clients put before JSON (RFC 8259, section
-/// 8.1).
+/// Removes the byte order mark that some clients put before JSON (RFC 8259, section 8.1).
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// Returns serde_json's message about JSON of the wrong shape, without the position in the text.
 pub(crate) fn reason(error: &serde_json::Error) -> Echo {
     let text = error.to_string();
     Echo::of(text.split(" at line ").next().unwrap_or_default())

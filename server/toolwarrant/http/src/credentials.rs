@@ -1,16 +1,11 @@
 //! Reads credentials from a request: the headers `X-Api-Key` and `X-Api-Secret`, or one bearer
-//! token.
-//!
-//! This module only finds them. The pipeline decides whether they are valid.
+//! token. The pipeline decides whether they are valid.
 
 use crate::head::Head;
 use axum::http::header::HeaderValue;
 use toolwarrant_core::access::Credentials;
 
-/// Returns the credentials of a request, or `None` if they are missing or malformed.
-///
-/// If both headers are present, they decide and the bearer token is ignored. Otherwise the bearer
-/// token decides.
+/// Reads both headers if both are present, otherwise the bearer token.
 pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
     let Head { authorization, api_key, api_secret, .. } = head.into();
     let key_id = api_key.at_most_once()?;
@@ -23,7 +18,6 @@ pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
     scheme.eq_ignore_ascii_case("bearer").then_some(Credentials { key_id, secret })
 }
 
-/// Returns the value as text. Credentials are ASCII.
 fn text(value: &HeaderValue) -> Option<&str> {
     value.to_str().ok()
 }
@@ -33,7 +27,6 @@ mod tests {
     use super::*;
     use axum::http::{HeaderMap, HeaderName};
 
-    /// Name of the case, header lines, and the application that the credentials belong to.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
 
     const KEY: &str = "X-Api-Key";
@@ -52,7 +45,6 @@ mod tests {
         map
     }
 
-    /// Returns the application that owns the key in these header lines.
     fn owner(keys: &[(&str, &str, &str)], lines: &[(&str, &str)]) -> Option<String> {
         let headers = headers(lines);
         let shown = read(&headers)?;

@@ -1,8 +1,6 @@
-//! The edge of the server: connections and their limits ([`serve`]), TLS ([`Tls`]), request bodies
-//! ([`read_body`]), the address of a request's client ([`TrustedProxies`]), and the policy for host
-//! names and browser origins ([`HostOriginPolicy`]).
-//!
-//! The edge limits the resources that a client can take. It does not know the meaning of a request.
+//! The edge of the server: connections and their limits, TLS, request bodies, the address of a
+//! request's client, and the policy for host names and browser origins. It limits the resources
+//! that a client can take. It does not know the meaning of a request. Start at [`serve`].
 
 mod body;
 mod connection;
@@ -60,15 +58,12 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use turns::{HeadTimer, Wakers};
 
-/// Pause after a failure to accept a connection, for example because the process has no file
-/// descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts connections on `listener` until `stop`, within the limits of `limiter`; `responder`
-/// answers their requests. With `tls`, only TLS is accepted.
+/// Accepts connections on `listener` until `stop`. With `tls`, only TLS is accepted.
 ///
-/// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and
-/// drops those that remain. It returns once all of its tasks have ended.
+/// After `stop` it gives requests in flight [`Limits::grace`] to finish, and drops those that
+/// remain. It returns once all of its tasks have ended.
 pub async fn serve(
     listener: TcpListener,
     responder: impl Responder,
@@ -97,8 +92,7 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                // A connection over the limit is closed without an answer, because an answer would
-                // cost what the limit saves.
+                // An answer would cost what the limit saves.
                 if let Some(permit) = limiter.admit(peer.ip()).await {
                     let tls = tls.as_ref().map(|tls| tls.acceptor());
                     connections.spawn(server.clone().drive(stream, tls, peer.ip(), permit));
@@ -116,8 +110,7 @@ pub async fn serve(
 }
 
 /// Pauses after a failure that would repeat at once, such as a process without a free file
-/// descriptor. A connection that its client closed before it was accepted is not such a failure, so
-/// it causes no pause.
+/// descriptor.
 async fn pause_after(error: &io::Error) {
     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
         return;
@@ -126,7 +119,6 @@ async fn pause_after(error: &io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-/// The parts with which every connection is served.
 #[derive(Clone)]
 struct Server {
     http: http1::Builder,
@@ -145,11 +137,9 @@ impl Server {
         Self { http, responder, limiter, stopping }
     }
 
-    /// Drives one connection until it ends or is given up. Once the server stops, it ends after the
-    /// answer to its request in flight.
+    /// Ends the connection after the answer to its request in flight once the server stops.
     async fn drive(mut self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit) {
-        // Answers are written whole, so delaying small writes gains nothing. A failure only costs
-        // latency.
+        // Answers are written whole, so delaying small writes gains nothing.
         let _ = stream.set_nodelay(true);
         let connection = &permit.connection;
         let stream = ClientStream::new(stream, Arc::clone(connection), &self.limiter.limits);
@@ -162,13 +152,11 @@ impl Server {
             accepted = handshake => accepted,
         };
         match accepted.map_err(io::Error::from).flatten() {
-            // The stream is large, and most connections have none.
             Ok(stream) => Box::pin(self.serve(stream, &own, permit.by_proxy)).await,
             Err(error) => tracing::debug!(%error, "a handshake failed"),
         }
     }
 
-    /// Serves the requests of one connection.
     async fn serve<S>(&self, stream: S, own: &Peer, by_proxy: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -197,8 +185,8 @@ impl Server {
             let kept = wakers.take().filter(|wakers| wakers.are_of(context.waker()));
             let wakers = wakers.insert(kept.unwrap_or_else(|| Wakers::of(context.waker())));
             if let Some(mut rung) = wakers.rung() {
-                // The stop comes first, so that an answer that is ready at the same moment says
-                // `connection: close`.
+                // First, so that an answer that is ready at the same moment says `connection:
+                // close`.
                 if !stops && stop.as_mut().poll(&mut rung).is_ready() {
                     stops = true;
                     served.as_mut().graceful_shutdown();
@@ -221,8 +209,6 @@ impl Server {
         .await;
     }
 
-    /// Returns the client of a request that a trusted proxy passes on, and the client's share of
-    /// requests in flight.
     fn behind_proxy(&self, proxy: &Peer, request: &Request<Incoming>) -> (Cow<'static, Peer>, Option<Share>) {
         let address = self.limiter.proxies.client(proxy.address, request.headers());
         let share = proxy.connection.quotas.proxied.take(address, 1);

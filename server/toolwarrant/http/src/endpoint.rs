@@ -18,7 +18,6 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
-/// A pipeline with everything that is needed to serve it over HTTP.
 pub struct Endpoint<H> {
     context: Context<H>,
     routes: v1::Routes,
@@ -26,9 +25,8 @@ pub struct Endpoint<H> {
 }
 
 impl<H: Handlers> Endpoint<H> {
-    /// Makes an endpoint that serves `pipeline` to the requests that `policy` allows. `base` is the
-    /// path of the public URL, without a slash at its end. `process` identifies this process in
-    /// request ids.
+    /// Takes `base`, the path of the public URL, without a slash at its end. `process` identifies
+    /// this process in request ids.
     pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, base: &str, process: u32) -> Self {
         let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process));
         Self {
@@ -38,14 +36,14 @@ impl<H: Handlers> Endpoint<H> {
         }
     }
 
-    /// Returns the endpoint as a router, for callers without a connection.
+    /// Returns a router for callers without a connection.
     pub fn router(self: Arc<Self>) -> Router {
         let answer =
             async |State(endpoint): State<Arc<Self>>, request: Request<Body>| endpoint.answer(request, None).await;
         Router::new().fallback(answer).with_state(self)
     }
 
-    /// Answers one request. Pages of an allowed origin may read every answer.
+    /// Lets pages of an allowed origin read every answer.
     async fn answer(
         &self,
         request: Request<impl HttpBody<Data = Bytes> + Unpin>,
@@ -72,8 +70,6 @@ impl<H: Handlers> Endpoint<H> {
         response
     }
 
-    /// Answers one request: on `/mcp`, on all paths below `/v1`, and with a clear refusal on other
-    /// paths that clients try.
     async fn route(
         &self,
         head: Parts,
@@ -84,7 +80,7 @@ impl<H: Handlers> Endpoint<H> {
             "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, (head, body), peer).await,
             path if v1::owns(path) => v1::serve(&self.context, &self.routes, (head, body), peer).await,
             // Clients without credentials try to register with an OAuth server here, and show the
-            // answer to their user.
+            // answer.
             "/register" if head.method == Method::POST => {
                 let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
                 respond(StatusCode::BAD_REQUEST, body_of(&failure), self.context.ids.of(&head.headers))

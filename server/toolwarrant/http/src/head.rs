@@ -1,11 +1,7 @@
 //! The headers of a request that the server uses, found in one walk over all headers.
-//!
-//! This module reports each value and the number of its occurrences. The caller interprets values
-//! and repetitions.
 
 use axum::http::header::{HeaderMap, HeaderValue};
 
-/// The headers of a request that the server uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head<'a> {
     pub(crate) host: HeaderCount<'a>,
@@ -18,13 +14,11 @@ pub(crate) struct Head<'a> {
     pub(crate) request_id: HeaderCount<'a>,
 }
 
-/// The number of times that a header was sent, with its first value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum HeaderCount<'a> {
     #[default]
     Never,
     Once(&'a HeaderValue),
-    /// With the first value.
     Repeatedly(&'a HeaderValue),
 }
 
@@ -54,8 +48,7 @@ impl<'a> From<&'a HeaderMap> for Head<'a> {
 }
 
 impl<'a> HeaderCount<'a> {
-    /// Returns the value of a header that may occur once. The outer `None` means that it occurs
-    /// more than once, which is ambiguous.
+    /// Returns an outer `None` if the header occurs more than once, which is ambiguous.
     pub(crate) fn at_most_once(self) -> Option<Option<&'a HeaderValue>> {
         match self {
             Self::Never => Some(None),
@@ -64,7 +57,6 @@ impl<'a> HeaderCount<'a> {
         }
     }
 
-    /// Returns the value, or the first of several.
     pub(crate) fn first(self) -> Option<&'a HeaderValue> {
         match self {
             Self::Never => None,

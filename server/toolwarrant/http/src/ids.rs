@@ -7,18 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives each request an id: the one that the client sent, if it is harmless, or one of this
-/// process.
+/// An id is the one that the client sent, if it is harmless, or one of this process.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
-    /// The prefix of all ids.
     process: String,
-    /// The last number that was used.
     last: AtomicU64,
 }
 
 impl RequestIds {
-    /// Makes the ids of the process that `process` identifies.
     pub(crate) fn of_process(process: u32) -> Self {
         Self { process: format!("{process:08x}-"), last: AtomicU64::default() }
     }
@@ -43,7 +39,6 @@ impl RequestIds {
         HeaderValue::from_maybe_shared(Bytes::from(id)).unwrap_or(HeaderValue::from_static("unknown"))
     }
 
-    /// Returns a number that is unique in this process, from 1 on.
     fn next(&self) -> u64 {
         self.last.fetch_add(1, Relaxed) + 1
     }

@@ -1,10 +1,7 @@
 //! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC
 //! at `/mcp`, `v1` serves signed HTTP below `/v1`, [`monitor`] serves health and metrics, and
-//! [`echo`] is the callback listener.
-//!
-//! No transport knows a tool by name. `context` is the part that they share, and [`Endpoint`]
-//! passes each request to its transport. No other crate of the server uses axum or hyper. Start at
-//! `Endpoint::answer`.
+//! [`callback`] reports the addresses of callers. No transport knows a tool by name. No other crate
+//! of the server uses axum or hyper. Start at `Endpoint::answer`.
 
 pub mod callback;
 mod context;

@@ -1,8 +1,8 @@
 //! `/mcp`: the Model Context Protocol over Streamable HTTP, stateless.
 //!
-//! [`serve`] checks one HTTP request, `envelope` reads its JSON-RPC messages, `metadata` reads the
-//! headers and `_meta` that describe them, a [`Session`] runs them, and [`Answers`] writes the
-//! answers. This module refuses a request as a whole, or its answer has status 200.
+//! `envelope` reads the JSON-RPC messages of a request, `metadata` reads the headers and `_meta`
+//! that describe them, a [`Session`] runs them, and [`Answers`] writes the answers. This module
+//! refuses a request as a whole, or its answer has status 200. Start at [`serve`].
 
 mod answers;
 mod envelope;
@@ -33,7 +33,6 @@ use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::{Features, Revision};
 use toolwarrant_core::tasks::LongPoll;
 
-/// Answers one HTTP request to `/mcp`.
 pub(super) async fn serve<H: Handlers>(
     context: &Context<H>,
     answers: &Answers,
@@ -66,7 +65,6 @@ fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
     response
 }
 
-/// A POST request.
 struct Posting<'a, B> {
     headers: &'a HeaderMap,
     head: Head<'a>,
@@ -74,8 +72,7 @@ struct Posting<'a, B> {
     peer: Option<&'a Peer>,
 }
 
-/// Answers a POST request: authenticates it, reads its body, and runs its messages. Returns `None`
-/// if no message needs an answer.
+/// Returns `None` if no message needs an answer.
 async fn post<H: Handlers>(
     context: &Context<H>,
     answers: &Answers,
@@ -108,8 +105,8 @@ async fn post<H: Handlers>(
         Ok(posted) => posted,
         Err(refusal) => {
             context.pipeline.unsound();
-            // The caller's budget pays for the refusal. Once the budget is spent, the failure
-            // counts against the address.
+            // The caller's budget pays for the refusal. Once it is spent, the failure counts
+            // against the address.
             if charged.is_none() {
                 context.strike(peer).await;
             }
@@ -138,7 +135,6 @@ async fn post<H: Handlers>(
     }
 }
 
-/// Reads the message or the batch in a body.
 fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, HttpRefusal> {
     match envelope::read(bytes) {
         Ok(Posted::One(Message::Invalid { id, what })) => {
@@ -150,7 +146,6 @@ fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, HttpRefusal> 
     }
 }
 
-/// Checks that the revision allows these messages in one body. The error says why it does not.
 fn check_batch(revision: Revision, messages: &[Message<'_>]) -> Result<(), Words> {
     let Features { name, batches, .. } = revision.features();
     if !batches {

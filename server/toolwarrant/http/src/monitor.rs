@@ -19,21 +19,19 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolwarrant_base::BoxFuture;
 
-/// Limits on open connections. Few programs monitor a server, and one address cannot take all
-/// connections. They fit into the file descriptors that the edge leaves free.
+/// One address cannot take all connections. They fit into the file descriptors that the edge leaves
+/// free.
 const CONNECTIONS: usize = 64;
 const CONNECTIONS_PER_ADDRESS: usize = 32;
 
-/// Time for the head of a request, and until the next one. Monitoring systems send a request every
-/// few seconds and need no open connection in between.
+/// For the head of a request, and until the next one. Monitoring systems need no open connection in
+/// between.
 const HEAD: Duration = Duration::from_secs(1);
 
-/// The media type of metrics.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The data that the monitoring server shows.
 pub trait MonitorSource: Send + Sync + 'static {
-    /// Returns the reason why the program is not ready for requests, or `None` if it is ready.
+    /// Returns the reason why the program is not ready for requests.
     fn unready(&self) -> BoxFuture<'_, Option<String>>;
 
     /// Returns problems that exist although the program is ready, in lines for people.
@@ -41,28 +39,23 @@ pub trait MonitorSource: Send + Sync + 'static {
         None
     }
 
-    /// Returns all metrics in the Prometheus text format, version 0.0.4.
+    /// Returns metrics in the Prometheus text format, version 0.0.4.
     fn metrics(&self) -> BoxFuture<'_, String>;
 }
 
-/// A running monitoring server. Dropping it stops it at once.
+/// Dropping it stops the server at once.
 pub struct Monitor {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinSet<()>,
 }
 
-/// The parts that answer every request.
 struct MonitorState {
     policy: HostOriginPolicy,
     source: Arc<dyn MonitorSource>,
 }
 
 impl Monitor {
-    /// Serves `source` on `address` to the requests that `policy` allows.
-    ///
-    /// # Errors
-    /// The system cannot listen on the address.
     pub async fn listen(
         address: SocketAddr,
         policy: HostOriginPolicy,
@@ -84,13 +77,11 @@ impl Monitor {
         Ok(Self { address, stop, task: [serving].into_iter().collect() })
     }
 
-    /// Returns the address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops the server and waits until it has stopped.
     pub async fn close(self) {
         let Self { address: _, stop, mut task } = self;
         drop(stop);

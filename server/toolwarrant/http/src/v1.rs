@@ -1,9 +1,8 @@
 //! `/v1`: the same tools over signed HTTP, at the routes that the contract gives them.
 //!
 //! A request is authenticated before it is routed, so that a client without a valid signature
-//! cannot find out which paths exist. The request then takes the path of a call on `/mcp`; only its
-//! status and headers are specific to HTTP. `routes` finds the tool, `arguments` reads its
-//! arguments. Start at [`serve`].
+//! cannot find out which paths exist. It then takes the path of a call on `/mcp`; only its status
+//! and headers are specific to HTTP. Start at [`serve`].
 
 mod arguments;
 mod routes;
@@ -27,15 +26,13 @@ use toolwarrant_core::pipeline::{Charge, Handlers, SignedRequest};
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
-/// The header that is refused here: a secret that signs is never sent.
+/// A secret that signs is never sent, so this header is refused.
 const SECRET: &str = "x-api-secret";
 
-/// Returns true if a path is below `/v1`.
 pub(super) fn owns(path: &str) -> bool {
     path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Answers one HTTP request below `/v1`.
 pub(super) async fn serve<H: Handlers>(
     context: &Context<H>,
     routes: &Routes,
@@ -75,7 +72,6 @@ pub(super) async fn serve<H: Handlers>(
     }
 }
 
-/// Answers with the document of the contract, unless the client has it.
 fn show_contract(contract: ContractDef, asked: &HeaderMap, request_id: &HeaderValue) -> Response<Body> {
     let tags = asked.get_all(IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok());
     let mut tags = tags.flat_map(|tags| tags.split(',')).map(str::trim);
@@ -88,7 +84,6 @@ fn show_contract(contract: ContractDef, asked: &HeaderMap, request_id: &HeaderVa
     response
 }
 
-/// A request without its body.
 #[derive(Clone, Copy)]
 struct Received<'a> {
     head: &'a Parts,
@@ -96,15 +91,13 @@ struct Received<'a> {
     request_id: &'a str,
 }
 
-/// The answer to a successful call.
 struct Success {
     status: StatusCode,
     answer: Answer,
-    /// The path of the task that the call has made.
     location: Option<String>,
 }
 
-/// A refusal, with the methods that the path takes if another one was used.
+/// Has the methods that the path takes, if another one was used.
 struct SignedRefusal {
     failure: Failure,
     allowed: Option<String>,
@@ -116,8 +109,7 @@ impl From<Failure> for SignedRefusal {
     }
 }
 
-/// Authenticates a request and carries it out. Unless the request is a read, its nonce is on the
-/// disk before the answer.
+/// Stores the nonce on the disk before the answer, unless the request is a read.
 async fn answer<H: Handlers>(
     context: &Context<H>,
     routes: &Routes,
@@ -146,13 +138,11 @@ async fn answer<H: Handlers>(
     })
 }
 
-/// Makes the refusal of a request whose signature was valid when it arrived.
 fn failure_of_ended_key<H: Handlers>(canonical: String) -> Failure {
     let what = "the secret that signed this has ended meanwhile: sign with a live one.";
     Failure::exactly(H::CATALOGUE.roles.unauthenticated, what).with("canonical_request", canonical)
 }
 
-/// The parts of a signed request that the handling needs in addition to its head.
 struct SignedBody<'a> {
     idempotency_key: &'a str,
     body: Bytes,
@@ -255,10 +245,9 @@ async fn carry_out<H: Handlers>(
     Ok(Success { status, answer, location })
 }
 
-/// The headers of a signed request.
 struct SignedHeaders<'a> {
     key_id: &'a str,
-    /// As a number, and as the client sent it.
+    /// Also as the client sent it.
     timestamp: (u64, &'a str),
     nonce: &'a str,
     /// Empty if the client sent none.
@@ -267,7 +256,6 @@ struct SignedHeaders<'a> {
 }
 
 impl<'a> SignedHeaders<'a> {
-    /// Reads the headers. The error says which one is missing or malformed.
     fn read(headers: &'a HeaderMap) -> Result<Self, Words> {
         if headers.contains_key(AUTHORIZATION) || headers.contains_key(SECRET) {
             let what =
@@ -301,8 +289,7 @@ fn missing(shown: &'static str) -> Words {
     ]
 }
 
-/// Returns the value of a header that may occur once. A value that is not visible ASCII, or a
-/// second value, cannot be signed.
+/// Refuses a value that cannot be signed: not visible ASCII, or sent twice.
 fn one<'a>(headers: &'a HeaderMap, name: &'static str, shown: &'static str) -> Result<Option<&'a str>, Words> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

@@ -5,7 +5,6 @@ use toolwarrant_core::act::Act;
 use toolwarrant_core::store::{ApplicationRow, KeyRow, StoreError};
 
 impl Tables {
-    /// Puts an application.
     pub(super) fn put_application(&mut self, application: ApplicationRow, acts: Vec<Act>) -> Result<(), StoreError> {
         let ApplicationRow { id, name, deleted_at, .. } = &application;
         let is_other = |row: &ApplicationRow| row.name == *name && row.id != *id && row.deleted_at.is_none();
@@ -26,7 +25,6 @@ impl Tables {
         Ok(())
     }
 
-    /// Puts a key.
     pub(super) fn put_key(&mut self, key: KeyRow, acts: Vec<Act>) -> Result<(), StoreError> {
         let id = key.id.clone();
         if key.secrets.len() > 2 {

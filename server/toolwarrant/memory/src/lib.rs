@@ -1,5 +1,5 @@
-//! A store in memory, for tests and for the simulation, where it plays a disk that survives the
-//! process.
+//! A store in memory for tests and the simulation, where it plays a disk that survives the process.
+//! Start at [`Memory`].
 
 mod directory;
 mod files;
@@ -24,35 +24,32 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
-/// A store in memory: maps behind one lock. [`Memory::lead`] opens it for another process.
 #[derive(Debug, Default)]
 pub struct Memory {
     tables: Arc<Mutex<Tables>>,
-    /// The process that uses it; 0 if no process of another machine takes its place.
+    /// The process that uses it; 0 if no other takes its place.
     epoch: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Tables {
     tasks: BTreeMap<TaskId, Row>,
-    /// Tasks in flight by application and idempotency key.
+    /// By application and idempotency key.
     keys_in_flight: HashMap<(String, String), TaskId>,
-    /// Target locks: tasks in flight by resource and target.
+    /// By resource and target.
     locks: HashMap<(String, String), TaskId>,
     cool_downs: HashMap<(String, String), CoolDown>,
     ledger: Vec<LedgerRow>,
-    /// Kinds of ledger entries by task.
     entered: HashSet<(TaskId, &'static str)>,
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
     seen: Option<Timestamp>,
-    /// Deduplication keys: the time until which each must exist, by name space and key.
+    /// Until when each must exist, by name space and key.
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
     anchor: Option<Anchor>,
     uses: BTreeMap<(String, Digest), SecretUse>,
-    /// Acts; true if its line is in the audit trail.
+    /// True if its line is in the audit trail.
     acts: Vec<(Act, bool)>,
-    /// The process that leads.
     epoch: u64,
     requests: BTreeMap<(u64, String), u32>,
     files: HashMap<String, Vec<u8>>,
@@ -65,8 +62,7 @@ struct Row {
 }
 
 impl Memory {
-    /// Opens the store for a process on another machine, which leads from now on. The former
-    /// process writes no more.
+    /// Opens the store for a process on another machine. The former one writes no more.
     #[must_use]
     pub fn lead(&self) -> Self {
         let mut tables = self.lock();
@@ -74,13 +70,11 @@ impl Memory {
         Self { tables: Arc::clone(&self.tables), epoch: tables.epoch }
     }
 
-    /// Returns true if another process leads.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.lock().epoch != self.epoch
     }
 
-    /// Writes, unless another process leads.
     fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut tables = self.lock();
         if tables.epoch != self.epoch {
@@ -94,7 +88,6 @@ impl Memory {
     }
 }
 
-/// Returns an answer that is ready at once.
 fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Stored<'a, T> {
     Box::pin(std::future::ready(answer))
 }
@@ -345,7 +338,6 @@ impl DirectoryStore for Memory {
 
 impl Recovery for Memory {}
 
-/// Returns the key that a write holds, in addition to the target lock.
 fn key_in_flight(identity: &Identity) -> Option<(String, String)> {
     identity.key.clone().map(|key| (identity.application.clone(), key))
 }
@@ -386,7 +378,6 @@ impl Tables {
         made.then(|| answer_repeat(id, tool.clone(), identity.target.clone(), matches))
     }
 
-    /// Checks that none of these deduplication keys exists, and that none occurs twice.
     fn check_keys_free(&self, marks: &[DeduplicationKey]) -> Result<(), StoreError> {
         for (n, DeduplicationKey { space, key, until: _ }) in marks.iter().enumerate() {
             let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));

@@ -38,7 +38,6 @@ impl Integrity for Memory {
 }
 
 impl Tables {
-    /// Returns the violations of `rule`.
     pub(super) fn violations(&self, rule: IntegrityRule) -> Vec<String> {
         let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
         let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);

@@ -6,8 +6,7 @@
 //! SHA256       the digest of all bytes before this entry
 //! ```
 //!
-//! Any tar program can list and unpack it. This module reads and writes the format.
-//! [`backup`](crate::backup) decides which files belong in a backup, and
+//! Any tar program can unpack it. [`backup`](crate::backup) decides which files belong in it, and
 //! [`restore`](crate::restore) puts them in place.
 
 use serde::{Deserialize, Serialize};
@@ -19,38 +18,26 @@ use tar::{Archive, Builder, EntryType, Header};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
 
-/// The format that this program writes, and the only one that it reads.
 pub(crate) const FORMAT: u32 = 1;
 
-/// The name of the first entry.
 const MANIFEST: &str = "backup.json";
 
-/// The name of the last entry.
 const DIGEST: &str = "SHA256";
 
-/// Maximum size of a manifest, in bytes.
 const MANIFEST_MAX: u64 = 64 * 1024;
 
-/// The description of a backup, stored in it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The [`FORMAT`].
     pub(crate) backup: u32,
-    /// The program that made it.
     pub(crate) service: String,
-    /// The version of that program.
     pub(crate) version: String,
-    /// The layout of the database.
     pub(crate) layout: u32,
-    /// The time at which it was made.
     pub(crate) made_at: Timestamp,
 }
 
-/// Writes an archive, entry by entry.
 pub(crate) struct ArchiveWriter(Builder<Digesting<BufWriter<File>>>);
 
 impl ArchiveWriter {
-    /// Begins an archive.
     pub(crate) fn begin(file: File, manifest: &Manifest) -> io::Result<Self> {
         let mut archive = Self(Builder::new(Digesting { inner: BufWriter::new(file), digest: Sha256::new() }));
         let manifest = serde_json::to_vec_pretty(manifest)?;
@@ -58,15 +45,10 @@ impl ArchiveWriter {
         Ok(archive)
     }
 
-    /// Adds a file of `length` bytes.
-    ///
-    /// # Errors
-    /// The archive cannot be written, or the file is shorter.
     pub(crate) fn add(&mut self, name: &Path, length: u64, from: impl Read) -> io::Result<()> {
         self.0.append_data(&mut header(length), name, Exactly { from, left: length })
     }
 
-    /// Ends the archive and writes it to the disk.
     pub(crate) fn finish(self) -> io::Result<()> {
         let mut file = self.0;
         let digest = file.get_ref().digest.clone().finalize();
@@ -76,17 +58,12 @@ impl ArchiveWriter {
     }
 }
 
-/// An archive that was checked to be complete.
 pub(crate) struct ArchiveReader {
     pub(crate) manifest: Manifest,
     archive: Archive<BufReader<File>>,
 }
 
 impl ArchiveReader {
-    /// Reads a whole file, checks its digest, and reads its manifest.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not a complete backup of this format.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         check_digest(&mut file)?;
@@ -105,10 +82,7 @@ impl ArchiveReader {
         Ok(Self { manifest, archive: Archive::new(BufReader::new(file)) })
     }
 
-    /// Passes each file of the data folder to `put`, with its name, its length and its bytes.
-    ///
-    /// # Errors
-    /// The error of `put`; or an entry is not a plain file with a plain name below the folder.
+    /// Refuses an entry that is not a plain file with a plain name below the folder.
     pub(crate) fn files(mut self, mut put: impl FnMut(&Path, u64, &mut dyn Read) -> io::Result<()>) -> io::Result<()> {
         for entry in self.archive.entries()? {
             let mut entry = entry?;
@@ -127,7 +101,6 @@ impl ArchiveReader {
     }
 }
 
-/// Returns true if a path may be in an archive: a plain relative path below the folder.
 pub(crate) fn is_plain(path: &Path) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut parts = path.components().peekable();
@@ -140,7 +113,6 @@ pub(crate) fn is_plain(path: &Path) -> bool {
         })
 }
 
-/// Compares the digest at the end of a file with the digest of all bytes before it.
 fn check_digest(file: &mut File) -> io::Result<()> {
     let damaged = || invalid("it is not a backup, or it is damaged or truncated".to_owned());
     let end = trailer(&Sha256::digest(b""))?.len() as u64;
@@ -154,7 +126,6 @@ fn check_digest(file: &mut File) -> io::Result<()> {
     if found == trailer(&digesting.digest.finalize())? { Ok(()) } else { Err(damaged()) }
 }
 
-/// Returns the last bytes of an archive, from the entry of the digest on.
 fn trailer(digest: &[u8]) -> io::Result<Vec<u8>> {
     let mut end = Builder::new(Vec::new());
     append_digest(&mut end, digest)?;
@@ -178,7 +149,6 @@ fn invalid(why: String) -> Error {
     Error::new(ErrorKind::InvalidData, why)
 }
 
-/// Digests all bytes that are written through it.
 struct Digesting<W> {
     inner: W,
     digest: Sha256,
@@ -196,8 +166,8 @@ impl<W: Write> Write for Digesting<W> {
     }
 }
 
-/// Reads exactly this number of bytes, because the header has already recorded the length. A file
-/// that grows is cut there; a file that shrinks is an error.
+/// A reader of the length that the header has recorded. A file that grows is cut there; a file that
+/// shrinks is an error.
 struct Exactly<R> {
     from: R,
     left: u64,
@@ -225,7 +195,6 @@ mod tests {
         Manifest { backup: FORMAT, service: "shop".into(), version: "1".into(), layout: 7, made_at: MADE_AT }
     }
 
-    /// Returns the names in an archive that another program has written, with a matching digest.
     fn read(path: &Path, write: impl FnOnce(&mut Builder<Digesting<BufWriter<File>>>)) -> io::Result<Vec<String>> {
         let mut archive = ArchiveWriter::begin(File::create(path).unwrap(), &manifest()).unwrap();
         write(&mut archive.0);

@@ -1,5 +1,4 @@
-//! Work that runs next to a server or a command. It has an owner, a name for the log, and a
-//! deadline for its stop.
+//! Work that runs next to a server or a command. Start at [`Background::start`].
 
 use std::future::pending;
 use std::time::Duration;
@@ -8,8 +7,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_base::BoxFuture;
 
-/// Time for the work of a service to stop. The server drops that work, so it waits only for
-/// blocking code.
 const SERVICE_STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Work that runs until it is stopped. Dropping it ends the work without waiting.
@@ -23,7 +20,6 @@ pub struct Background {
 
 impl Background {
     /// Starts `work`, which ends after its argument is ready. `name` begins a sentence in the log.
-    /// `deadline` is the time that a stop waits.
     #[must_use]
     pub fn start<W: Future<Output = ()> + Send + 'static>(
         name: &'static str,
@@ -35,7 +31,6 @@ impl Background {
         Self { name, deadline, work: JoinSet::from_iter([work]), stop }
     }
 
-    /// Runs each of these until its end. A panic in one is logged and does not end the others.
     #[must_use]
     pub fn of_service(work: Vec<BoxFuture<'static, ()>>) -> Self {
         Self::start("the background work of the service", SERVICE_STOPS_WITHIN, |stopped| async {
@@ -53,8 +48,7 @@ impl Background {
         })
     }
 
-    /// Stops the work and waits until it has ended. If it misses its deadline, the log names it and
-    /// it is dropped.
+    /// Drops the work if it misses its deadline, and logs its name.
     pub async fn stop(self) {
         let Self { name, deadline, mut work, stop } = self;
         drop(stop);
@@ -68,7 +62,6 @@ impl Background {
     }
 }
 
-/// Runs `work` until `stopped`, then drops it.
 pub async fn until(stopped: impl Future<Output = ()>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = stopped => {}

@@ -1,10 +1,8 @@
-//! The command `backup`: one file with the whole data folder except the master key. It works with
-//! or without a running server.
+//! The command `backup`: one file with the whole data folder except the master key. Start at
+//! [`take`].
 //!
-//! The parts are copied one after the other, the database first. Files that only grow are copied
-//! after it: the audit trail, and the files that a service keeps in the folder. They contain
-//! everything that the database refers to, and maybe a little more. That is not a contradiction,
-//! because those events did happen.
+//! The database is copied first. Files that only grow are copied after it, so they contain
+//! everything that the database refers to, and maybe a little more: those events did happen.
 
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::{OperatorContext, answer};
@@ -23,15 +21,12 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_sqlite::LAYOUT;
 
-/// The answer.
 #[derive(Serialize)]
 struct BackupAnswer {
     backup: PathBuf,
     bytes: u64,
     made_at: Timestamp,
-    /// The names of all files in it.
     files: Vec<String>,
-    /// The files in the folder that are not in the backup.
     left_out: Vec<String>,
     note: &'static str,
 }
@@ -39,36 +34,30 @@ struct BackupAnswer {
 const NOTE: &str =
     "the master key is not in it: keep a copy of master.key apart, for without it nothing in a backup can be opened";
 
-/// Writes a backup to `file`, which must not exist.
-///
-/// # Errors
-/// The file cannot be written, or would be in the data folder. A failed backup leaves no file.
+/// Refuses a `file` that exists or is in the data folder. A failed backup leaves no file.
 pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Value, OperatorError> {
     let folder = context.folder.clone();
     let to = file.clone();
     let place = off_the_runtime(move || Place::of(to, &folder)).await?;
-    // The store opens its database itself. SQLite loses its locks when other code in this process
+    // The store opens its database itself: SQLite loses its locks when other code in this process
     // opens and closes that file.
     context.store.copy_to(place.database.0.clone()).await?;
     let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
     answer(off_the_runtime(move || write(place, &names, &folder, made_at)).await?)
 }
 
-/// Runs `work` on a thread that may block, because it reads and writes files.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OperatorError> + Send + 'static,
 ) -> Result<T, OperatorError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(OperatorError::refusal(error.to_string())))
 }
 
-/// The path of a backup, and its drafts next to it.
 struct Place {
     file: PathBuf,
     draft: Draft,
     database: Draft,
 }
 
-/// A file that is removed when the value is dropped.
 struct Draft(PathBuf);
 
 impl Drop for Draft {
@@ -119,7 +108,6 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
             left_out.push(name.display().to_string());
         }
     }
-    // The files of the service come last.
     files[1..].sort_by_key(|name| !name.starts_with(AUDIT));
 
     let archive = private().truncate(true).open(&draft.0).map_err(failed)?;
@@ -131,7 +119,6 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
         let is_database = name.as_os_str() == &*names.database;
         let from = if is_database { database.0.clone() } else { folder.join(&name) };
         let mut from = match File::open(&from) {
-            // It was an old file, which has been pruned meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound && !is_database => continue,
             opened => opened.map_err(failed)?,
         };
@@ -148,14 +135,12 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE })
 }
 
-/// Returns true if a backup contains a file of this name, apart from the database. Opening and
-/// closing another database would release the locks of the code in this process that has it open.
+/// Excludes databases: opening and closing one would release the locks of the code in this process
+/// that has it open.
 pub(crate) fn holds(name: &Path, names: &Names) -> bool {
     is_plain(name) && !is_own(name, names) && !is_database(name)
 }
 
-/// Returns true if a file belongs to the folder itself, or to the database, which is copied
-/// separately.
 fn is_own(name: &Path, names: &Names) -> bool {
     let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
     let first = first.as_deref().unwrap_or_default();
@@ -172,8 +157,7 @@ fn is_database(name: &Path) -> bool {
     [".db", ".sqlite", ".sqlite3", "-wal", "-shm", "-journal"].iter().any(|end| name.ends_with(end))
 }
 
-/// Returns the length of a file up to its last line end, and rewinds it. A line after that is still
-/// being written.
+/// Cuts a line that is still being written, and rewinds the file.
 fn whole_lines(file: &mut File) -> io::Result<u64> {
     let (mut end, mut part) = (file.metadata()?.len(), Vec::new());
     while end > 0 {
@@ -191,7 +175,6 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(end)
 }
 
-/// Gives a draft its final name, unless that is taken, and syncs the folder.
 fn publish(draft: &Path, file: &Path) -> io::Result<()> {
     match fs::hard_link(draft, file) {
         // Some file systems have no hard links.

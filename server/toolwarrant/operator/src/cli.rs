@@ -1,8 +1,7 @@
 //! The command line of a service: the flags of its server, and the commands of its operator.
 //!
-//! The command line follows the names and the catalogue of the service. It has a command for each
-//! resource, knows the permissions, and also reads each flag from an environment variable of the
-//! same name. A service adds its own flags with a [`Flags`] type.
+//! It follows the names and the catalogue of the service. Each flag is also read from an
+//! environment variable of the same name. Start at [`CommandLine::parse`].
 
 mod file;
 mod options;
@@ -40,80 +39,54 @@ impl<T: Args + Clone + Send + 'static> Flags for T {}
 #[derive(Clone, Debug, Args)]
 pub struct NoFlags {}
 
-/// Returns the reason why a service with these flags and this configuration cannot share its store
-/// with other replicas.
+/// The reason why a service cannot share its store with other replicas.
 pub type Alone<F> = fn(&F, &Config) -> Option<&'static str>;
 
 /// A parsed command line.
 #[derive(Debug)]
 pub enum Invocation<F> {
-    /// Run the server.
     Serve {
-        /// The addresses, and the clients that may use them.
         serve: ServeOptions,
-        /// The service's own flags.
         flags: F,
-        /// The configuration.
         config: Config,
-        /// The data folder.
         data: PathBuf,
-        /// The place of the data.
         store: StoreOptions,
-        /// Level and format of the log.
         log: LogOptions,
     },
-    /// Carry out one operator command.
     Operate {
-        /// The command.
         command: OperatorCommand,
-        /// The question to ask before the command is carried out.
         question: Option<String>,
-        /// The service's own flags.
         flags: F,
-        /// The configuration.
         config: Config,
-        /// The data folder.
         data: PathBuf,
-        /// The place of the data.
         store: StoreOptions,
-        /// The way to a running server.
         way: WayToServer,
-        /// True to print JSON instead of text.
         json: bool,
     },
-    /// Print the values in force, or the mistakes in the configuration. A server with mistakes in
-    /// its configuration does not start, and prints the same report.
+    /// Print the values in force, or the mistakes in the configuration. A server does not start
+    /// with mistakes, and prints the same report.
     Explain {
-        /// The values in force, or all mistakes.
         outcome: Result<Value, ConfigError>,
-        /// True to print JSON instead of text.
         json: bool,
-        /// True if the command is `config check`, whose answer has the mistakes.
+        /// True for `config check`, whose answer has the mistakes.
         checks: bool,
     },
-    /// Carry out one command of a client.
     Connect {
-        /// The command.
         command: ClientCommand,
         /// True to print a failure as JSON as well.
         json: bool,
     },
-    /// Print the reference of all flags.
     Reference,
 }
 
-/// The command line of one service.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandLine<'a> {
-    /// The names of the service.
     pub names: &'a Names,
-    /// Its contract.
     pub catalogue: &'static Catalogue,
     /// One sentence about the service.
     pub about: &'static str,
     /// Sentences about the behaviour of the program without a command.
     pub usage: &'static str,
-    /// The tables that the configuration file may have.
     pub tables: &'a [ConfigTable],
 }
 
@@ -169,13 +142,11 @@ impl CommandLine<'_> {
         self.invocation::<F, C>(&matches, config).unwrap_or_else(|error| end(&error.format(&mut command), json))
     }
 
-    /// Returns the reference of all flags with their variables, defaults and help, in Markdown.
     #[must_use]
     pub fn reference<F: Flags, C: OwnCommand>(&self) -> String {
         reference::page(&self.command::<F, C>())
     }
 
-    /// Returns the names that the client commands use.
     #[must_use]
     pub fn client_names(&self) -> ClientNames {
         let Names { program, version, environment, .. } = self.names;
@@ -198,8 +169,8 @@ impl CommandLine<'_> {
     fn command<F: Flags, C: OwnCommand>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
         let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
-        // Each type sets its documentation as the help of the command, so the help texts for
-        // operators are set last.
+        // Each type sets its documentation as the help of the command, so the operators' help is
+        // set last.
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
@@ -207,8 +178,7 @@ impl CommandLine<'_> {
         let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
-        // The commands for resources come after those for applications and keys, and those of the
-        // service after them.
+        // The order: applications and keys, resources, the service's own commands, the others.
         let first = ["serve", "app", "key"];
         let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         let command = names.iter().enumerate().fold(command, |command, (n, name)| {
@@ -228,8 +198,8 @@ impl CommandLine<'_> {
         hide_ways(command)
     }
 
-    /// Adds the client commands. They do not use a data folder, so they do not show the flags of
-    /// every command.
+    /// Adds the client commands. They use no data folder, so their help hides the flags of every
+    /// command.
     fn with_client(&self, command: clap::Command) -> clap::Command {
         let common: Vec<_> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
         let hidden: Vec<_> = common.into_iter().map(|arg| arg.hide(true)).collect();
@@ -241,7 +211,7 @@ impl CommandLine<'_> {
             .fold(command, |command, name| command.mut_subcommand(name, |client| client.args(&hidden)))
     }
 
-    /// Gives each flag its environment variable. That of a switch also takes the usual other words.
+    /// Gives each flag its environment variable. That of a switch also takes words such as `yes`.
     fn with_environment(&self, command: clap::Command) -> clap::Command {
         command.mut_args(|arg| match arg.get_long() {
             Some(long) => {
@@ -313,7 +283,6 @@ impl CommandLine<'_> {
     }
 }
 
-/// Refuses a shared store for a service that must be alone.
 fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Config) -> Result<(), clap::Error> {
     let flags = F::from_arg_matches(matches.subcommand_matches("serve").unwrap_or(matches))?;
     match alone(&flags, config) {
@@ -349,7 +318,6 @@ fn name_variable(mut error: clap::Error, command: &clap::Command) -> clap::Error
     error
 }
 
-/// Ends the process with the message of clap: the help, or a mistake in the command line.
 fn end(error: &clap::Error, json: bool) -> ! {
     if !json || !error.use_stderr() {
         error.exit();
@@ -361,7 +329,6 @@ fn end(error: &clap::Error, json: bool) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// The parts of the command line that matter before the configuration file is read.
 struct Asked {
     config: Option<PathBuf>,
     checks: bool,
@@ -370,9 +337,9 @@ struct Asked {
 }
 
 impl Asked {
-    /// Reads these parts. A command line that is wrong, or asks for help, gives the defaults here
-    /// and is reported later, when it is parsed completely. The commands of a client and `flags` do
-    /// not read a file.
+    /// Reads these parts before the configuration file is read. A wrong command line gives the
+    /// defaults here, and is reported when it is parsed completely. Client commands and `flags`
+    /// read no file.
     fn of(command: &clap::Command) -> Self {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
@@ -393,10 +360,9 @@ impl Asked {
     }
 }
 
-/// The command that prints the reference of all flags.
 const FLAGS: &str = "flags";
 
-/// Shows the flags about sockets in the help of the program, and not again in that of each command.
+/// Shows the flags about sockets in the help of the program only.
 fn hide_ways(command: clap::Command) -> clap::Command {
     let is_way = |arg: &&clap::Arg| [Some(flags::SOCKET), Some(flags::OPERATOR_SOCKETS)].contains(&arg.get_long());
     let hidden: Vec<_> = command.get_arguments().filter(is_way).map(|arg| arg.clone().hide(true)).collect();
@@ -406,13 +372,10 @@ fn hide_ways(command: clap::Command) -> clap::Command {
     names.iter().fold(command, |command, name| command.mut_subcommand(name, |known| known.args(&hidden)))
 }
 
-/// Returns the command that prints the reference of all flags.
 fn flags_command() -> clap::Command {
     clap::Command::new(FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
 }
 
-/// Returns the commands about the configuration file, which need neither a server nor a data
-/// folder.
 fn config_command() -> clap::Command {
     let check = clap::Command::new("check")
         .about("Report every mistake in the file with its line, or print the values in force")

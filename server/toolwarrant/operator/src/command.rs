@@ -1,10 +1,8 @@
-//! The commands of operators. Each kind of command has its own file: its definition, and the
-//! functions that carry it out. [`CommandRow`] has all else that is known of a command. Each answer
-//! is JSON.
+//! The commands of operators. Each kind of command has its own file; [`CommandRow`] has all else.
+//! Start at [`execute`], the one place that decides if an operator may use a command.
 //!
-//! [`execute`] is the one place that decides if an operator may use a command. A command that
-//! changes something leaves an act in the store and a line in the audit trail. A command that was
-//! refused leaves a line alone.
+//! A command that changes something leaves an act in the store and a line in the audit trail. A
+//! command that was refused leaves a line alone.
 
 mod acts;
 mod answer;
@@ -44,11 +42,7 @@ use serde_json::Value;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
-/// Carries out `command` for `operator`, if the role allows it. The answer is an object or a list
-/// of objects.
-///
-/// # Errors
-/// See [`OperatorError`].
+/// Returns an object or a list of objects.
 pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
     let CommandRow { name, role, object, .. } = judge(context, &command)?;
     let origin = Origin { operator: operator.clone(), command: name };
@@ -76,7 +70,6 @@ pub async fn execute(context: &OperatorContext, operator: &Operator, command: Op
     done
 }
 
-/// Returns the row of a command. A command of the service decides itself if it changes something.
 fn judge<'a>(context: &OperatorContext, command: &'a OperatorCommand) -> Result<CommandRow<'a>, OperatorError> {
     if let OperatorCommand::Target { resource, .. } = command
         && context.catalogue.resource(resource).is_none()
@@ -138,7 +131,6 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             // saved.
             let act_id = put_act(context, origin, Changes::default()).await;
             context.write_lines().await;
-            // It has the last uses of keys as well, as far as the store can be written.
             let _ = context.registry.store_uses().await;
             let mut done = backup::take(context, file).await?;
             match act_id {
@@ -173,7 +165,6 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
     }
 }
 
-/// Carries out a command of a state file. It has an act of its own.
 fn carry_out_step<'a>(
     context: &'a OperatorContext,
     origin: &Origin,
@@ -183,8 +174,7 @@ fn carry_out_step<'a>(
     Box::pin(async move { carry_out(context, &origin, command).await })
 }
 
-/// Carries out a command of the service. The act is stored first, because the service may be killed
-/// after its change.
+/// Stores the act first, because the service may be killed after its change.
 async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> CommandAnswer {
     let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
     let act_id = match (own.changes)(command.clone()).map_err(refusal)? {

@@ -1,10 +1,8 @@
 //! The configuration file of a service: TOML, with a key for each flag of its server and the tables
-//! that the service declares.
+//! that the service declares. Start at [`Config::entries`].
 //!
-//! This module reads the file. It reports each mistake with its place, its line and the allowed
-//! values. [`cli`](crate::cli) defines the flags, and the service interprets its tables. Secrets do
-//! not belong in the file; a service reads each secret from a
-//! [`CredentialSource`](crate::CredentialSource). Start at [`Config::entries`].
+//! Each mistake is reported with its line and the allowed values. [`cli`](crate::cli) defines the
+//! flags, and the service interprets its tables. Secrets do not belong in the file.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,13 +19,13 @@ use toml::de::{DeString, DeTable, DeValue};
 use toolwarrant_common::shape::{self, Misshape, PROBLEMS_MAX};
 use toolwarrant_common::{Excerpt, excerpt, line_column, shorten, suggestion};
 
-/// Maximum size of a file, in bytes. A larger file was probably named by mistake.
+/// A larger file was probably named by mistake.
 const LONGEST: u64 = 1 << 20;
 
-/// Most mistakes that a report has, because each shows a part of the file.
+/// Each mistake in a report shows a part of the file.
 const MISTAKES_MAX: usize = 100;
 
-/// The configuration of a program: the content of its file, if it has one. Read once, at the start.
+/// The content of a program's configuration file, if it has one. Read once, at the start.
 #[derive(Clone, Default)]
 pub struct Config(Option<Arc<ConfigFile>>);
 
@@ -42,16 +40,14 @@ pub struct ConfigTable {
     /// Its name, which differs from the names of all flags.
     pub name: &'static str,
     /// Reads and checks the table, and returns the values in force, without secrets. It is called
-    /// before a server starts and by `config check`, also if the file does not have the table or
-    /// there is no file.
+    /// before a server starts and by `config check`, also if there is no table or no file.
     pub judge: fn(&Config) -> Result<Value, ConfigError>,
 }
 
-/// The mistakes in a configuration file. The text has all mistakes, each with file, line, column
-/// and the allowed values.
+/// The mistakes in a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The command line does not name a file, and the command needs one.
+    /// The command needs a file, and the command line names none.
     #[error("no configuration file is given; name it with --{} FILE", crate::flags::CONFIG)]
     Absent,
     /// The file cannot be read.
@@ -79,19 +75,16 @@ pub struct ConfigMistake {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// A description of the mistake.
+    /// The mistake in words.
     pub message: String,
     /// The allowed values.
     pub help: Option<String>,
-    /// The whole report of the mistake, with the text of the line.
     #[serde(skip)]
     rendered: String,
 }
 
-/// The entries `[NAME.KEY]` of a table, each with its key.
 type Entries<T> = Vec<(Spanned<String>, T)>;
 
-/// Reads an entry whose key has this place.
 type ReadEntry<T> = fn(Range<usize>, Spanned<DeValue<'_>>, &mut dyn FnMut(Misshape)) -> Option<T>;
 
 /// Collects mistakes in a file.
@@ -101,10 +94,6 @@ pub struct Findings<'a> {
 }
 
 impl Config {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or is not TOML.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |error: io::Error| ConfigError::Unreadable { path: path.to_owned(), why: error.to_string() };
         Self::parse(path, read_text(path, LONGEST).map_err(unreadable)?)
@@ -125,7 +114,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the path of the file, which is absolute.
+    /// Returns the absolute path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.0.as_deref().map(|file| &*file.path)
@@ -137,16 +126,15 @@ impl Config {
         self.path().and_then(Path::parent).map_or_else(|| path.to_owned(), |folder| folder.join(path))
     }
 
-    /// Returns the entries `[name.KEY]` that are valid as a `T`. Mistakes go to `found`; a mistake
-    /// in one entry does not hide mistakes in another. `T` should deny unknown fields.
-    /// `toml::Spanned` in it records the place of a value or a key, for [`Findings::add`].
+    /// Returns the entries `[name.KEY]` that are valid as a `T`. A mistake in one entry, which goes
+    /// to `found`, does not hide mistakes in another. `T` should deny unknown fields.
+    /// `toml::Spanned` in it records a place for [`Findings::add`].
     pub fn entries<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Entries<T> {
         self.read_entries(name, found, |_, entry, report| shape::read(entry, report))
     }
 
     /// Does the same as [`Self::entries`] for an enum: the key `kind` of an entry names its
-    /// variant, which has the other keys. The enum must not have a tag of serde, which loses
-    /// places.
+    /// variant. The enum must not have a tag of serde, which loses places.
     pub fn entries_by_kind<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Entries<T> {
         self.read_entries(name, found, read_by_kind)
     }
@@ -166,21 +154,19 @@ impl Config {
             let mut report = |Misshape { span, message, help }| found.add(span, message, help);
             let read = read_entry(key.span(), value, &mut report);
             let key = Spanned::new(key.span(), key.into_inner().into_owned());
-            // A key that resembles a known key was read as that key. This helps to find more
-            // mistakes, but the value must not be used.
+            // A key that resembles a known key was read as that key to find more mistakes. The
+            // value must not be used.
             read.filter(|_| found.found.len() == before).map(|read| (key, read))
         };
         table.into_iter().filter_map(read).collect()
     }
 
-    /// Starts a collection of further mistakes in the file, such as a duplicate name or an invalid
-    /// URL.
+    /// Starts a collection of further mistakes, such as a duplicate name or an invalid URL.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
         Findings { config: self, found: Vec::new() }
     }
 
-    /// Returns the whole content of the file.
     pub(crate) fn root(&self) -> DeTable<'_> {
         DeTable::parse_recoverable(self.text()).0.into_inner()
     }
@@ -197,8 +183,8 @@ impl fmt::Debug for Config {
 }
 
 impl Findings<'_> {
-    /// Adds a mistake at `span`, in bytes of the file, as `toml::Spanned` has it. `message`
-    /// describes the mistake, `help` the allowed values. Only the first 100 are reported.
+    /// Adds a mistake at `span`, in bytes of the file. `message` describes the mistake, `help` the
+    /// allowed values. Only the first 100 are reported.
     pub fn add(&mut self, span: Range<usize>, message: impl Into<String>, help: Option<String>) {
         if self.is_full() {
             return;
@@ -214,12 +200,10 @@ impl Findings<'_> {
         self.found.push(ConfigMistake { line, column, message, help, rendered });
     }
 
-    /// Returns true if no further mistake is reported.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= MISTAKES_MAX
     }
 
-    /// Reports that the key at `span` is not one of `known`.
     pub(crate) fn unknown<'k>(&mut self, span: Range<usize>, key: &str, known: impl IntoIterator<Item = &'k str>) {
         self.add(span, format!("{UNKNOWN}`{key}`"), Some(suggestion(key, known)));
     }
@@ -249,7 +233,6 @@ impl Findings<'_> {
     }
 }
 
-/// Reads a text file of at most `longest` bytes.
 pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     let unexpected = || io::Error::other(format!("expected a file of at most {longest} bytes"));
     // Opening a pipe would block.
@@ -265,8 +248,8 @@ pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     })
 }
 
-/// Reads an entry as an enum. Serde reads a variant as the only key of a table, so the entry
-/// becomes such a table, at the place `at`.
+/// Reads the entry as a table with the variant as its only key, at the place `at`, as serde
+/// expects.
 fn read_by_kind<T: DeserializeOwned>(
     at: Range<usize>,
     entry: Spanned<DeValue<'_>>,
@@ -293,11 +276,9 @@ fn read_by_kind<T: DeserializeOwned>(
     })
 }
 
-/// The beginning of the report of an unknown key.
 const UNKNOWN: &str = "unknown key ";
 
-/// Returns the text without the value after the key that ends at `at`. The value of an unknown key
-/// may be a secret, and a report may go to a log.
+/// Cuts the value of an unknown key, which may be a secret: a report may go to a log.
 fn without_value(text: &str, at: usize) -> String {
     let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
     match text[at..end].find('=') {
@@ -316,8 +297,6 @@ fn list_mistakes(path: &Path, mistakes: &[ConfigMistake]) -> String {
     format!("{} has {count}\n\n{}", path.display(), all.join("\n\n"))
 }
 
-/// Returns the text of a plain value in the form of the command line; `None` for a date, an array
-/// or a table.
 pub(crate) fn plain_text(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

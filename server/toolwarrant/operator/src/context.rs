@@ -1,4 +1,4 @@
-//! The context of operator commands: the opened data folder, and the additions of the service.
+//! The context of operator commands. Start at [`OpenedData::open`].
 
 use crate::data::DataFolder;
 use crate::error::OperatorError;
@@ -30,40 +30,26 @@ use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
 
-/// The context of operator commands.
 pub struct OperatorContext {
-    /// The names of the service.
     pub names: Arc<Names>,
-    /// Its contract.
     pub catalogue: &'static Catalogue,
-    /// Applications and keys.
     pub registry: Registry,
-    /// Tasks and the ledger.
     pub store: Arc<dyn Store>,
-    /// The same, if it is in PostgreSQL.
+    /// The same store, if it is in PostgreSQL.
     pub shared: Option<Arc<Postgres>>,
-    /// Lists the targets of tools, if the service can do that.
     pub inventory: Option<Arc<dyn Inventory>>,
-    /// Carries out the commands that the service adds, if there are any.
     pub own: Option<CommandRunner>,
-    /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
-    /// The data folder.
     pub folder: PathBuf,
-    /// The clock.
     pub clock: Clock,
-    /// The audit trail, if it can be written.
     pub audit: Option<AuditHandle>,
-    /// True if this process is a running server.
     pub serves: bool,
-    /// Writes the lines of acts.
     pub lines: ActLines,
-    /// Held while a state file is applied.
     pub applying: Mutex<()>,
 }
 
 impl OperatorContext {
-    /// Writes the lines of acts that have none. Returns false if some could not be written yet.
+    /// Returns true if all lines are written.
     pub async fn write_lines(&self) -> bool {
         let Some(audit) = &self.audit else { return true };
         let written = self.lines.write(&*self.store, audit, &self.clock).await;
@@ -77,10 +63,10 @@ impl OperatorContext {
     }
 }
 
-/// Lists the targets of tools, for the operator.
+/// A list of the targets of tools.
 pub trait Inventory: Send + Sync + 'static {
     /// Returns at most `limit` items of a resource, ordered by id, including those that no
-    /// application sees. With `after`, the page begins after that id, which need not exist.
+    /// application sees. The page begins after the id `after`, which need not exist.
     fn page<'a>(
         &'a self,
         resource: &'static str,
@@ -95,14 +81,14 @@ pub trait Inventory: Send + Sync + 'static {
         ids: &'a [String],
     ) -> BoxFuture<'a, Result<Option<String>, Explanation>>;
 
-    /// Returns the reader of states. A contract whose resources have a `state` needs one. Default:
-    /// `None`.
+    /// Returns the reader of states, which a contract with a resource that has a `state` needs.
+    /// Default: `None`.
     fn states(&self) -> Option<&dyn States> {
         None
     }
 }
 
-/// Reads the states of targets, for the operator.
+/// A reader of targets' states.
 pub trait States {
     /// Calls `visit` for every target of a resource with its id, its state, and the flags of its
     /// capabilities in the order of the contract. Answers from memory, and may block for the time
@@ -125,8 +111,7 @@ pub struct Item {
     pub shown: Map<String, Value>,
 }
 
-/// A check of the doctor on a data folder. A service adds checks for the files that it stores
-/// there.
+/// A check of the doctor on a service's files in the data folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The name of the check.
@@ -140,32 +125,23 @@ pub struct Check {
     pub look: fn(&Path) -> Result<Vec<String>, Explanation>,
 }
 
-/// Converts the answer of a command to JSON.
 pub(crate) fn answer(shown: impl Serialize) -> Result<Value, OperatorError> {
     let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
     serde_json::to_value(shown).map_err(unwritten)
 }
 
-/// An opened data folder.
 pub struct OpenedData {
-    /// Applications and keys.
     pub registry: Registry,
-    /// Seals and opens secrets with the master key.
     pub keyring: KeyRing,
-    /// The database.
     pub database: Arc<dyn Store>,
-    /// The same, if it is in PostgreSQL.
     pub shared: Option<Shared>,
-    /// The clock of this process, which continues from the latest time recorded in the folder.
+    /// Continues from the latest time recorded in the folder.
     pub clock: Clock,
 }
 
 impl OpenedData {
-    /// Opens a folder that this process has locked, and the store. A process that leads has a
-    /// claim; without one, a store in PostgreSQL is opened for reading. Blocks on the disk.
-    ///
-    /// # Errors
-    /// See [`OpenError`].
+    /// Opens a folder that this process has locked, and the store: one in PostgreSQL for reading if
+    /// there is no claim. Blocks on the disk.
     pub fn open<'a>(
         folder: &'a DataFolder,
         names: &'a Names,
@@ -205,28 +181,20 @@ impl OpenedData {
         Ok(Self { registry, keyring, database, shared, clock })
     }
 
-    /// Reads the small files of the service.
-    ///
-    /// # Errors
-    /// The store does not answer.
     pub async fn files(&self) -> Result<ServiceFiles, StoreError> {
         ServiceFiles::open(self.database.clone()).await
     }
 }
 
-/// A store in PostgreSQL, and the claim of this process to lead.
 pub struct Shared {
-    /// The store.
     pub store: Arc<Postgres>,
-    /// The time for which this process may answer and send. It stands while this process leads.
+    /// While it stands, this process may answer and send.
     pub lease: Lease,
-    /// Keeps the claim, and ends with the reason why this process does not lead any more. `None` if
-    /// it only reads.
+    /// Ends with the reason why this process does not lead any more. `None` if it only reads.
     pub leading: Option<JoinHandle<StoreError>>,
 }
 
 impl Shared {
-    /// Starts to beat if this process leads.
     fn start(store: Arc<Postgres>, claim: Option<Claim>, clock: Clock, folder: &DataFolder) -> Self {
         let lease = Lease::new(clock.clone());
         let kept = lease.clone();
@@ -254,10 +222,8 @@ impl Shared {
     }
 }
 
-/// Interval at which the lease is looked at.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
-/// Says in the log when the lease is over, and why, and when it stands again.
 async fn watch(store: &Postgres, lease: &Lease) -> Infallible {
     let mut was_over = true;
     loop {

@@ -1,8 +1,6 @@
-//! Credentials that a service needs, such as the key of its account at a platform. They are read
-//! from a file that only its owner can read, or from the environment, and never from the
-//! configuration file.
-//!
-//! The text is wiped when it is dropped, does not appear in any message, and has a maximum length.
+//! Credentials that a service needs, such as the key of its account at a platform. They are in a
+//! file that only its owner can read, or in the environment, and never in the configuration file.
+//! They are wiped when dropped, and appear in no message. Start at [`CredentialSource::read`].
 
 use std::env;
 use std::io::{self, Read};
@@ -12,7 +10,6 @@ use toolwarrant_base::secret_file::SecretFile;
 use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
-/// Maximum length of a credential, in bytes.
 const LONGEST: usize = 4096;
 
 /// The place of a credential.
@@ -24,7 +21,7 @@ pub enum CredentialSource {
     Environment(String),
 }
 
-/// The reason why there is no credential, with advice. No message contains any part of the content.
+/// The reason why there is no credential, with advice and without its content.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct CredentialError(String);
@@ -33,7 +30,7 @@ impl CredentialSource {
     /// Reads the credential. One line end after it is not part of it. Blocks on the disk.
     ///
     /// # Errors
-    /// See [`CredentialError`].
+    /// There is no credential, or other users can use its file.
     pub fn read(&self) -> Result<Secret<String>, CredentialError> {
         match self {
             Self::File(path) => {
@@ -71,7 +68,6 @@ fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Res
     }
 }
 
-/// Reads a file that no other user can use.
 fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
     let unreadable =
         |error: io::Error| CredentialError(format!("cannot read the credential file {}: {error}", path.display()));

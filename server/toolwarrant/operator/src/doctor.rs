@@ -1,8 +1,8 @@
-//! The doctor: finds faults in a data folder, and tells the operator how to correct them.
+//! The doctor: finds faults in a data folder, and tells the operator how to correct them. It
+//! repairs nothing. Start at [`examine`].
 //!
-//! It repairs nothing. It works with or without a running server. The store checks the rules about
-//! the database, see [`IntegrityRule`]. This file owns their descriptions, and the checks of
-//! everything else in the folder. Start at [`examine`].
+//! The store checks the rules about the database, see [`IntegrityRule`]. This file owns their
+//! descriptions, and the checks of everything else.
 
 mod acts;
 mod commands;
@@ -39,18 +39,14 @@ use toolwarrant_postgres::Postgres;
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
 
-/// Maximum number of faults shown for a check. Further faults are only counted.
 const FAULTS_SHOWN: usize = 10;
 
-/// Time after its deadline in which a task may still be in flight. After a start, the engine looks
-/// at every task within a minute.
+/// After a start, the engine looks at every task within a minute.
 const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 
-/// Maximum number of bytes read from the end of the audit trail to find its last line.
 const LAST_LINE_MAX: u64 = 1 << 20;
 
-/// The texts of a check: its name, the condition that holds in a healthy folder, and the
-/// instruction if it does not hold.
+/// The name of a check, the condition that holds in a healthy folder, and the remedy.
 struct Description(&'static str, &'static str, &'static str);
 
 const FILES: Description = Description(
@@ -79,7 +75,6 @@ const OPENS: Description = Description(
     "it opens",
     "do what the message says; if the database is damaged, keep a copy and restore the folder from a backup",
 );
-/// The check without which a store that replicas share cannot be examined.
 const ANSWERS: Description = Description(
     "server",
     "a PostgreSQL that accepts writes answers",
@@ -116,8 +111,7 @@ const COMMANDS: Description = Description(
      can show without the command ends without a refund",
 );
 
-/// Returns the rules of the store, in the order of the checks, with the texts of a [`Description`].
-/// A broken rule can break later ones.
+/// Returns the rules in order: a broken rule can break later ones.
 fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'static str); 8] {
     [
         (
@@ -173,10 +167,6 @@ fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'stati
     ]
 }
 
-/// Examines a folder while no server runs.
-///
-/// # Errors
-/// Another process uses the folder, or the folder cannot be used.
 pub(crate) async fn examine_offline(
     path: &Path,
     names: &Names,
@@ -193,8 +183,7 @@ pub(crate) async fn examine_offline(
     answer(examine(path, names, (catalogue, checks), store, Clock::system().now()).await)
 }
 
-/// Examines a folder. `store` is its store, twice if it is a PostgreSQL that replicas share, or the
-/// reason why it cannot be opened. Files are read on a thread that may block.
+/// Takes the store twice if it is a PostgreSQL that replicas share.
 pub(crate) async fn examine(
     folder: &Path,
     names: &Names,
@@ -215,8 +204,7 @@ pub(crate) async fn examine(
     }
     match store {
         Ok((store, shared)) => {
-            // Without an answer, each check would report a fault with a remedy that does harm. The
-            // server may end in the middle of them.
+            // Without an answer, each check would report a fault with a remedy that does harm.
             let mut on_files = diagnosis.clone();
             let silence = async || match store.latest_time().await {
                 Err(StoreError::Unavailable(why)) if shared.is_some() => Some(why),
@@ -258,36 +246,30 @@ pub(crate) async fn examine(
     diagnosis
 }
 
-/// The answer of the doctor.
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct Diagnosis {
     healthy: bool,
     checks: Vec<Value>,
     faults: Vec<Value>,
-    /// Findings with which the service works.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Value>,
-    /// One remedy for each check that found something.
     remedies: Vec<Value>,
     /// The amount of data that grows, its oldest entry, and the time for which it is stored.
     kept: Vec<Value>,
 }
 
 impl Diagnosis {
-    /// Adds the faults that a check found, or the reason why it could not look.
     fn add(&mut self, check: &Description, found: Result<Vec<String>, Explanation>) {
         let found = self.list("fault", check, found);
         self.healthy &= found.is_empty();
         self.faults.extend(found);
     }
 
-    /// Adds the findings of a check that make nothing fail.
     fn warn(&mut self, check: &Description, found: Result<Vec<String>, Explanation>) {
         let found = self.list("warning", check, found);
         self.warnings.extend(found);
     }
 
-    /// Lists a check with its state and its remedy. Returns its findings.
     fn list(
         &mut self,
         severity: &str,
@@ -354,8 +336,7 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<St
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
     let key = KeyRing::new(&names.salt, &key, Random::System).chain_key();
     let (trail, mut faults) = (folder.join(AUDIT), Vec::new());
-    // A running server may begin a file meanwhile, which looks like a fault. A real fault is found
-    // again.
+    // A running server may begin a file meanwhile. A real fault is found again.
     for _ in 0..2 {
         let (trail, key) = (trail.clone(), key.clone());
         let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
@@ -413,8 +394,6 @@ fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
     Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is not JSON".to_owned()).into_iter().collect())
 }
 
-/// Returns the last complete line of the trail, if there is one. An incomplete line at the end may
-/// still be being written.
 fn last_line(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(path) = audit::days(folder)?.pop() else { return Ok(None) };
     let mut file = File::open(path)?;

@@ -1,9 +1,8 @@
-//! Maintains the audit trail: records the newest seal, and deletes files that are too old or too
-//! many.
+//! Maintains the audit trail: records the newest seal, and deletes old files. Start at
+//! [`AuditKeeper::start`].
 //!
 //! The record is in the database, so an attacker who changes only the files of the trail cannot
-//! make them agree with it. The keeper reads and removes files on threads that may block. Start at
-//! [`AuditKeeper::start`].
+//! make them agree with it.
 
 use crate::flags;
 use crate::owner::remedy;
@@ -19,18 +18,14 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_core::store::{AuditStore, StoreError};
 
-/// Interval at which the trail is pruned by age. Until the first interval has passed, nothing is
-/// deleted because of its age: a clock that is wrong at a start may be corrected by then. The trail
-/// is pruned by size whenever its newest seal is recorded.
+/// Nothing is deleted for its age before the first interval has passed: a clock that is wrong at a
+/// start may be corrected by then.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
-/// Number of full files that make up the largest trail. Pruning removes whole files.
 const FILES_KEPT: u64 = 16;
 
-/// Size of the smallest full file, in bytes.
 const FILE_MIN: u64 = 1 << 20;
 
-/// Wait after a failed write to the database.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Retention of the audit trail.
@@ -57,7 +52,6 @@ impl Default for AuditOptions {
     }
 }
 
-/// Maintains a trail until its writer has ended.
 pub struct AuditKeeper {
     sealed: watch::Receiver<Head>,
     store: Arc<dyn AuditStore>,
@@ -68,11 +62,7 @@ pub struct AuditKeeper {
 }
 
 impl AuditKeeper {
-    /// Starts the trail in `folder`. If the database has no record of it, records the beginning of
-    /// its chain.
-    ///
-    /// # Errors
-    /// The folder or the database cannot be read or written.
+    /// Records the beginning of the chain if the database has no record of the trail.
     pub async fn start(
         folder: &Path,
         keyring: &KeyRing,
@@ -93,7 +83,6 @@ impl AuditKeeper {
         Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
     }
 
-    /// Maintains the trail until its audit was stopped and the last seal is recorded.
     pub async fn run(mut self) {
         let begun = self.clock.now();
         let mut prune_at = begun;
@@ -118,7 +107,6 @@ impl AuditKeeper {
         }
     }
 
-    /// Records an anchor. Returns true if that succeeded. Logs a failure only if `loud`.
     async fn record(&mut self, anchor: Anchor, loud: bool) -> bool {
         match self.store.put_audit_anchor(anchor).await {
             Ok(()) => self.anchor = anchor,
@@ -131,7 +119,7 @@ impl AuditKeeper {
         true
     }
 
-    /// Prunes the trail. The new beginning is recorded before files are deleted.
+    /// Records the new beginning before it deletes files.
     async fn prune(&mut self, by_age: bool) {
         let AuditOptions { keep_days, keep_bytes, without_address: _ } = self.options;
         let retention = Retention { days: by_age.then_some(keep_days), bytes: keep_bytes };

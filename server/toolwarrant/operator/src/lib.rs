@@ -1,12 +1,9 @@
-//! The operator's side of a service: its command line, its commands, its data folder, its doctor
-//! and its metrics.
+//! The operator's side of a service: its command line, commands, data folder, doctor and metrics.
 //!
 //! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command
-//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. In both cases
-//! the answer is JSON, which [`render`] turns into text.
-//!
-//! This crate does not depend on a particular contract. Permissions, resources and the words for
-//! them come from the catalogue of the service.
+//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. [`render`]
+//! turns the JSON of the answer into text. No module depends on a contract: the words come from the
+//! catalogue.
 
 mod archive;
 mod background;

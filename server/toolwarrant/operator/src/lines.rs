@@ -1,8 +1,7 @@
-//! The lines of acts in the audit trail.
+//! The lines of acts in the audit trail. Start at [`ActLines::write`].
 //!
-//! An act is stored first. Its line follows, and then the store records that it has one. So after a
-//! kill between these steps, the next process writes the line. It may write a line twice, and never
-//! misses one.
+//! An act is stored first. Its line follows, and then the store records that it has one. After a
+//! kill between these steps, the next process may write the line twice, and never misses one.
 
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
@@ -12,17 +11,14 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::act::{Act, Changes, Operator, StoredAct};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 
-/// Number of acts per read.
 const PAGE: u32 = 256;
 
-/// Longest line, in bytes. A longer one is written without the changes.
+/// In bytes. A longer line is written without the changes.
 const LINE_MAX: usize = 8 << 10;
 
-/// The line of an act, or of a command that was refused.
 #[derive(Serialize)]
 pub(crate) struct ActLine<'a> {
     pub(crate) time: Timestamp,
-    /// The id of the act; absent if the command was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) act_id: Option<&'a str>,
     pub(crate) operator: &'a Operator,
@@ -30,20 +26,18 @@ pub(crate) struct ActLine<'a> {
     pub(crate) object: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<&'a Changes>,
-    /// `ok`, or the code of the failure.
     pub(crate) outcome: &'a str,
 }
 
 impl ActLine<'_> {
-    /// Queues the line. Returns false if the trail has no room for it.
     pub(crate) fn write(&self, audit: &AuditHandle, now: Timestamp) -> bool {
         let whole = self.json();
         let short = || ActLine { changes: None, ..*self }.json();
         audit.write_json(now, &if whole.len() > LINE_MAX { short() } else { whole })
     }
 
-    /// Queues the line of a refused command, or counts the command if its operator was refused
-    /// often. Returns false if the trail has no room for it.
+    /// Counts the command if its operator was refused often. Returns false if the trail has no
+    /// room.
     pub(crate) fn refuse(&self, audit: &AuditHandle, now: Timestamp) -> bool {
         let Self { operator: Operator { channel, uid, .. }, command, outcome, .. } = *self;
         let (operator, command) = (format!("{channel:?} {uid}"), format!("{command} {outcome}"));
@@ -56,29 +50,20 @@ impl ActLine<'_> {
     }
 }
 
-/// Writes the lines of stored acts.
 #[derive(Debug, Default)]
 pub struct ActLines {
     queued: Mutex<Queued>,
-    /// Set while the store fails.
     pub(crate) fails: AtomicBool,
 }
 
-/// The acts whose lines this process has queued.
 #[derive(Debug, Default)]
 struct Queued {
-    /// The highest number.
     last: u64,
-    /// The numbers that the store does not have as written yet.
     unrecorded: Vec<u64>,
 }
 
 impl ActLines {
-    /// Writes the line of every act that has none. Returns false if some lines are not in their
-    /// files yet, for example on a full disk: the caller tries again later.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
+    /// Returns true if all lines are in their files, which a full disk prevents.
     pub async fn write(
         &self,
         store: &dyn DirectoryStore,

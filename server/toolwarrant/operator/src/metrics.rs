@@ -1,6 +1,4 @@
-//! The data of a service's monitoring server: the readiness of the service, and its metrics.
-//!
-//! Each part of the program owns its counts. This module reads them on request. Start at
+//! The readiness of a service, and its metrics. Each part of the program owns its counts. Start at
 //! [`ServiceStatus`].
 
 use crate::names::Names;
@@ -24,46 +22,32 @@ use toolwarrant_postgres::Waiting;
 use toolwarrant_store::{IntegrityRule, Store, VIOLATIONS_MAX, WriteFigures};
 use toolwarrant_tasks::engine::Engine;
 
-/// Time for the store to answer.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Lag of the engine from which the service is not ready.
 const LAG_MAX: Duration = Duration::from_secs(60);
 
-/// The parts of a serving program that have counts.
 pub struct StatusSources {
-    /// The store.
     pub database: Arc<dyn Store>,
-    /// The engine, which drives tasks.
     pub engine: Arc<Engine>,
-    /// The counts of the pipeline.
     pub requests: Arc<Requests>,
-    /// The audit.
     pub audit: AuditHandle,
-    /// The open connections.
     pub limiter: Arc<ConnectionLimiter>,
-    /// The upstreams that run the targets, if that is not this process.
     pub upstreams: Option<Arc<dyn Upstreams>>,
-    /// The state of a store in PostgreSQL, and of the lease.
     pub replica: Option<ReplicaStatus>,
 }
 
-/// The status of a service, from before it serves until after it has stopped.
 pub struct ServiceStatus {
     names: Arc<Names>,
     started_at: Timestamp,
     sources: OnceLock<StatusSources>,
-    /// The reason why this process waits, if the store lets one process lead.
     waiting: OnceLock<watch::Receiver<Waiting>>,
     handing_over: AtomicBool,
     stopping: AtomicBool,
-    /// The test write to the store. There is at most one at a time; it continues if the requests
-    /// that wait for it are dropped.
+    /// At most one test write runs; it continues if the requests that wait for it are dropped.
     test_write: Mutex<JoinSet<Result<(), StoreError>>>,
 }
 
 impl ServiceStatus {
-    /// Returns the status of a program that does not serve yet.
     #[must_use]
     pub fn new(names: Arc<Names>, started_at: Timestamp) -> Self {
         Self {
@@ -77,23 +61,20 @@ impl ServiceStatus {
         }
     }
 
-    /// Records that the program waits until it may lead.
     pub fn set_waiting(&self, why: watch::Receiver<Waiting>) {
         let _ = self.waiting.set(why);
     }
 
-    /// Records that the program serves.
     pub fn set_serving(&self, sources: StatusSources) {
         let _ = self.sources.set(sources);
     }
 
-    /// Records that the program hands over: it stays ready until it is stopping, because the
-    /// balancer must have a place for the requests that wait meanwhile.
+    /// Keeps the program ready until it stops, because the balancer must have a place for the
+    /// requests that wait.
     pub fn set_handing_over(&self) {
         self.handing_over.store(true, Relaxed);
     }
 
-    /// Records that the program is stopping.
     pub fn set_stopping(&self) {
         self.stopping.store(true, Relaxed);
     }
@@ -124,7 +105,6 @@ impl MonitorSource for ServiceStatus {
 }
 
 impl ServiceStatus {
-    /// Returns the reason why the service is not ready for requests, if it is not.
     async fn why_unready(&self) -> Option<String> {
         if self.stopping.load(Relaxed) {
             return Some("the program is stopping".to_owned());
@@ -160,7 +140,6 @@ impl ServiceStatus {
         }
     }
 
-    /// Tests whether the store can write. Waits for a test write that is already running.
     async fn test_write(&self, database: &Arc<dyn Store>) -> Result<(), StoreError> {
         let mut running = self.test_write.lock().await;
         // The outcome of a test write for which no request waited may be old.
@@ -243,7 +222,6 @@ fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     page.gauge("held_polls", "Calls that wait for the end of a task.", engine.poll_count());
 }
 
-/// Returns the number of violations of the rule about refunds, if the store answers.
 async fn count_refund_violations(database: &dyn Store) -> Option<usize> {
     let found = timeout(STORE_TIMEOUT, database.violations(IntegrityRule::Refunds)).await;
     found.ok().and_then(Result::ok).map(|broken| broken.len())
@@ -255,7 +233,6 @@ fn store_metrics(page: &mut Page<'_>, writes: WriteFigures, broken: Option<usize
     page.counter("store_writes_total", "Requests in these transactions.", requests);
     page.counter("store_commit_failures_total", "Failed transactions.", failures);
     page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
-    // Without an answer there is no sample, because an old number would hide a fault.
     if let Some(broken) = broken {
         let help =
             format!("Tasks whose refund is missing or not due, at most {VIOLATIONS_MAX}; see `{program} doctor`.");

@@ -1,5 +1,4 @@
-//! The names that belong to a service: of its program, files, keys, environment variables and
-//! metrics.
+//! The names that belong to a service. Start at [`Names::of`].
 
 use toolwarrant_core::registry::KeyPrefixes;
 

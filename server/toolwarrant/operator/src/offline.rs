@@ -1,5 +1,5 @@
-//! Runs a command from the command line: in the server of the data folder or, if no server runs, in
-//! this process, which then locks the folder.
+//! Runs a command: in the server of the data folder or, if no server runs, in this process, which
+//! then locks the folder. Start at [`Offline::run`].
 
 use crate::background::Background;
 use crate::cli::WayToServer;
@@ -37,10 +37,8 @@ use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_store::Store;
 
-/// Interval at which a follower asks for new lines.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
-/// Asks the server that the command line leads to. Returns `None` if no server runs.
 async fn ask_server(
     names: &Names,
     store: &StoreOptions,
@@ -65,49 +63,32 @@ async fn ask_server(
             return Some(Err(denial));
         }
     }
-    // This check comes before the server is asked, because the server of another service would
-    // carry out the command.
+    // The server of another service would carry out the command.
     if let Err(error) = refuse_foreign(folder, names).and_then(|()| store.find_replica(folder)) {
         return Some(Err(OpenError::from(error).into()));
     }
     socket::ask(&folder.join(SOCKET), request).await
 }
 
-/// The parts of a service that commands use.
 #[derive(Default)]
 pub struct ServiceParts {
-    /// Lists the targets of tools.
     pub inventory: Option<Arc<dyn Inventory>>,
-    /// Carries out the commands that the service adds.
     pub own: Option<CommandRunner>,
-    /// Runs next to the command.
     pub background: Vec<BoxFuture<'static, ()>>,
 }
 
-/// Makes the parts of a service from its opened data folder and its small files.
 pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation> + 'a>;
 
-/// The properties of a service that commands need.
 pub struct Offline<P> {
-    /// Its names.
     pub names: Arc<Names>,
-    /// Its contract.
     pub catalogue: &'static Catalogue,
-    /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
-    /// The place of its data.
     pub store: StoreOptions,
-    /// Makes its parts.
     pub parts: P,
 }
 
 impl Offline<MakeParts<'_>> {
-    /// Carries out `command` on a data folder.
-    ///
-    /// It is not an async function: the compiler would compile that for each service again.
-    ///
-    /// # Errors
-    /// See [`OperatorError`].
+    /// Blocks, because the compiler would compile an async function for each service again.
     pub fn run(
         self,
         runtime: &Runtime,
@@ -145,8 +126,7 @@ impl Offline<MakeParts<'_>> {
         let socket = folder.join(SOCKET);
         let SocketRequest { command, .. } = &request;
         // Opening the folder would create a database, even in a folder that is not a data folder.
-        // Two commands may do that: the one that creates the first application, like the first
-        // start of a server, and a service's own command, which may have to prepare that.
+        // Only the first application and a service's own command may do that.
         if store.is_folder() && !command.row().begins && !has_data(folder, names) {
             let (folder, program) = (folder.display(), names.program);
             let why = format!(
@@ -160,7 +140,6 @@ impl Offline<MakeParts<'_>> {
             return doctor::examine_offline(folder, names, catalogue, checks).await;
         }
         let folder = match DataFolder::open(folder, names) {
-            // A server has started meanwhile.
             Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
                 Some(answer) => return answer,
                 None => return Err(OpenError::from(FolderError::InUse(path, program)).into()),
@@ -170,11 +149,7 @@ impl Offline<MakeParts<'_>> {
         carry_out(self, &folder, request.command, &operator).await
     }
 
-    /// Shows the last `lines` of the audit trail, and then each new line, until the server ends or
-    /// `show` returns false, because nobody reads the lines.
-    ///
-    /// # Errors
-    /// No server runs, or see [`OperatorError`].
+    /// Ends with the server, or if `show` returns false, because nobody reads the lines.
     pub fn follow(
         self,
         runtime: &Runtime,
@@ -216,7 +191,6 @@ impl Offline<MakeParts<'_>> {
         Ok(())
     }
 
-    /// Makes or checks a store in PostgreSQL.
     async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> Result<Value, OperatorError> {
         let Self { names, store, .. } = self;
         if store.is_folder() {
@@ -230,7 +204,6 @@ impl Offline<MakeParts<'_>> {
     }
 }
 
-/// Carries out `command` on a folder that this process has locked.
 pub(crate) async fn carry_out<P>(
     offline: Offline<P>,
     folder: &DataFolder,
@@ -257,7 +230,6 @@ where
     let audit = trail.as_ref().map(|trail| trail.audit.handle());
     let ServiceParts { inventory, own, mut background } = parts(folder, files).map_err(OpenError::Service)?;
     if shared.is_some() && reads {
-        // Another process may lead, and does this work alone.
         background.clear();
     }
     let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
@@ -281,8 +253,7 @@ where
     let background = Background::of_service(background);
     let answer = execute(&context, operator, command).await;
     background.stop().await;
-    // A running server would retry to store the change; this process ends, so it must report
-    // the failure.
+    // This process ends, so it cannot retry to store the change as a server would.
     let settled = context.registry.settle().await;
     context.write_lines().await;
     if let Some(trail) = trail {
@@ -297,15 +268,13 @@ where
     }
 }
 
-/// The audit trail of a folder that no server uses.
 struct Trail {
     audit: Audit,
     keeper: JoinHandle<()>,
 }
 
 impl Trail {
-    /// Continues the trail. Returns `None` if it cannot be written: the next start of a server
-    /// writes the lines.
+    /// Returns `None` if the trail cannot be written: the next start of a server writes the lines.
     async fn open(folder: &DataFolder, keyring: &KeyRing, clock: &Clock, store: Arc<dyn Store>) -> Option<Self> {
         // A server may be told to keep more than the default.
         let options = AuditOptions { keep_bytes: u64::MAX, ..AuditOptions::default() };
@@ -318,7 +287,6 @@ impl Trail {
         }
     }
 
-    /// Writes what waits, and records the last seal.
     async fn close(self) {
         let Self { audit, keeper } = self;
         let stopped = spawn_blocking(|| audit.stop()).await;

@@ -6,19 +6,14 @@ use crate::own::Explanation;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_sqlite::DatabaseError;
 
-/// The reason why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder or its master key cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The database cannot be opened.
     #[error(transparent)]
     Database(DatabaseError),
-    /// The content of the database cannot be used.
     #[error(transparent)]
     Content(#[from] StoreError),
-    /// The service cannot open its own files in the folder.
     #[error("{0}")]
     Service(Explanation),
 }

@@ -1,8 +1,7 @@
-//! Commands that a service adds to those of every operator: the trait of such commands, and the
-//! trait of the code that carries them out.
+//! Commands that a service adds to those of every operator. Start at [`OwnCommand`].
 //!
-//! They take the same path as every command: to the running server, or to this process if no server
-//! runs. This module does not know any of them. The socket carries each as the JSON of its type.
+//! They go to the running server, or to this process if no server runs. The socket carries each as
+//! the JSON of its type.
 
 use crate::error::describe_mismatch;
 use clap::Subcommand;
@@ -13,17 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
 
-/// The reason why an operation failed, as a text for the operator. The program never branches on
-/// it.
+/// The reason why an operation failed, for the operator. The program never branches on it.
 pub type Explanation = String;
 
 /// The commands that a service adds: an enum that derives `clap::Subcommand` and serde's traits. A
-/// command must not have the name of another command or of a resource; a debug build then ends at
-/// its start.
+/// debug build ends at its start if a command has the name of another command or of a resource.
 pub trait OwnCommand: Subcommand + Serialize + DeserializeOwned + Send + 'static {
-    /// Returns the question for the operator on the terminal before the command is carried out; it
-    /// names the changes. A command with a question has a flag `--yes`, which skips it. Without a
-    /// terminal and without that flag, the command is refused.
+    /// Returns the question for the operator before the command is carried out; it names the
+    /// changes. Such a command has a flag `--yes`, which skips it. Without a terminal and without
+    /// that flag, the command is refused.
     fn question(&self) -> Option<String> {
         None
     }
@@ -41,8 +38,8 @@ pub trait OwnCommand: Subcommand + Serialize + DeserializeOwned + Send + 'static
     }
 }
 
-/// Carries out the commands that a service adds, in its server or, if no server runs, in the
-/// process of the command line.
+/// Carries out the commands that a service adds, in its server or in the process of the command
+/// line.
 pub trait Commands<C>: Send + Sync + 'static {
     /// Carries out one command. The answer is an object or a list of objects, without secrets;
     /// `"sound": false` in it makes the exit code a failure. The operator may disconnect before the
@@ -59,17 +56,14 @@ pub enum NoCommands {}
 
 impl OwnCommand for NoCommands {}
 
-/// Judges and carries out commands that are given as the JSON of their type.
 #[derive(Clone)]
 pub struct CommandRunner {
-    /// Returns true if the command changes something.
     pub(crate) changes: fn(Value) -> Result<bool, Explanation>,
     pub(crate) run: RunCommand,
 }
 
 type RunCommand = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, Explanation>> + Send + Sync>;
 
-/// Makes a runner from the code that carries out commands of one type.
 pub fn runner<C: OwnCommand>(commands: Arc<dyn Commands<C>>) -> CommandRunner {
     let run = move |command| -> BoxFuture<'static, Result<Value, Explanation>> {
         let commands = Arc::clone(&commands);

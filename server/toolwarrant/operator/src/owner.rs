@@ -1,4 +1,4 @@
-//! The owner of a data folder, who also owns every file in it.
+//! The owner of a data folder, who also owns every file in it. Start at [`become_owner`].
 //!
 //! Root becomes the owner before it opens anything, so a link in the folder leads it nowhere that
 //! the owner cannot go. Every other user is refused.
@@ -12,15 +12,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::way::walk_to;
 
-/// The file that a process locks to use a folder.
 pub(crate) const LOCK: &str = "lock";
 
-/// The folder belongs to another user, or one can replace it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}, or choose another folder with --{DATA}")]
 pub struct OtherUser(String);
 
-/// A user with its main group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     id: u32,
@@ -28,7 +25,6 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Finds a user by name in `/etc/passwd`, or by number.
     pub(crate) fn find(text: &str) -> Option<Self> {
         let known = users().into_iter().find(|(name, user)| name == text || user.id.to_string() == text);
         // The highest number means "no user" to the system.
@@ -36,12 +32,11 @@ impl User {
         known.map(|(_, user)| user).or_else(by_number)
     }
 
-    /// The user of a file.
     fn of(about: &Metadata) -> Self {
         Self { id: about.uid(), group: about.gid() }
     }
 
-    /// Makes this thread, and each that it starts, one of the user.
+    /// Makes this thread, and those that it starts, the user's.
     fn become_it(self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
@@ -56,12 +51,9 @@ impl User {
     }
 }
 
-/// If root runs this program, becomes the owner of `folder` and returns its name. Must be called
-/// before the program starts a thread. A folder that does not exist changes nothing. If it was
-/// asked for, it will belong to the owner of the folder around it.
-///
-/// # Errors
-/// The system does not allow it, or another user can replace a folder of root.
+/// Becomes the owner of `folder` if root runs this program, and returns its name. Must be called
+/// before the program starts a thread. A new folder that was asked for will belong to the owner of
+/// the folder around it.
 pub fn become_owner(folder: &Path, is_asked_for: bool) -> Result<Option<String>, OtherUser> {
     let around = || {
         let there = walk_to(folder).into_iter().next();
@@ -77,8 +69,6 @@ pub fn become_owner(folder: &Path, is_asked_for: bool) -> Result<Option<String>,
     }
 }
 
-/// Refuses a folder of another user, with the name of the owner, and one that root would use and
-/// another user can replace.
 pub(crate) fn refuse_other_user(folder: &Path) -> Result<(), OtherUser> {
     match owner_of(folder) {
         Some(owner) if owner.id != geteuid().as_raw() => Err(other_user(folder, owner.id)),
@@ -87,7 +77,7 @@ pub(crate) fn refuse_other_user(folder: &Path) -> Result<(), OtherUser> {
 }
 
 /// Refuses a folder for root if a folder, or link, of another user is on the way to it. That user
-/// can put a folder with links in its place at any moment, and root would write through them.
+/// can put a folder with links in its place, and root would write through them.
 fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
     let other = walk_to(folder).into_iter().find(|(_, about)| geteuid().is_root() && about.uid() != 0);
     let Some((at, about)) = other else { return Ok(()) };
@@ -95,11 +85,7 @@ fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
     Err(OtherUser(format!("root does not use {shown}, because {at} belongs to {name}; run this as that user")))
 }
 
-/// Makes a folder for a user, becomes that user, and returns its name. Opens nothing through a
-/// link. The folder may exist if it belongs to that user.
-///
-/// # Errors
-/// There is no such user, or the folder cannot be its; in words for the operator.
+/// Opens nothing through a link. The folder may exist if it belongs to that user.
 pub(crate) fn make_folder_for(user: &str, folder: &Path) -> Result<String, String> {
     let user = User::find(user).ok_or_else(|| format!("this machine has no user {user}; give its number"))?;
     let (name, shown) = (name_of(user.id), folder.display());
@@ -127,8 +113,6 @@ pub(crate) fn make_folder_for(user: &str, folder: &Path) -> Result<String, Strin
     Ok(name)
 }
 
-/// Returns the remedy of an error at `path`: for a file of another user, its owner and the command
-/// that gives it to this one.
 #[must_use]
 pub fn remedy(path: &Path, error: &io::Error) -> String {
     let (me, elsewhere) = (geteuid().as_raw(), format!("choose another folder with --{DATA}"));
@@ -143,13 +127,11 @@ pub fn remedy(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Returns the user of a file, if that is not the user of this program.
 pub(crate) fn other_owner(about: &Metadata) -> Option<String> {
     (about.uid() != geteuid().as_raw()).then(|| name_of(about.uid()))
 }
 
-/// Returns the owner of the data in a folder. A mounted volume may be root's; then it is the user
-/// who has used it first.
+/// Returns the user who has used the folder first if it is a mounted volume of root.
 fn owner_of(folder: &Path) -> Option<User> {
     let named = [folder.symlink_metadata(), folder.metadata()].into_iter().flatten();
     let user = named.map(|about| User::of(&about)).find(|user| user.id != 0);
@@ -162,8 +144,6 @@ fn other_user(folder: &Path, owner: u32) -> OtherUser {
     OtherUser(format!("{shown} belongs to {owner}, and this program runs as {user}; run it as the owner or as root"))
 }
 
-/// Returns the first of these that is not `me`'s, with its owner: `path` or the folder that it
-/// would be in, and the files in that.
 fn foreign(path: &Path, me: u32) -> Option<(PathBuf, u32)> {
     let about = |path: &Path| path.symlink_metadata().ok().map(|about| (path.to_owned(), about.uid()));
     let (path, owner) = path.ancestors().find_map(about)?;
@@ -176,12 +156,10 @@ fn name_of(id: u32) -> String {
     user_name(id).map_or_else(|| format!("the user {id}"), |name| format!("the user {name} ({id})"))
 }
 
-/// Returns the name of a user, if the machine itself knows it.
 pub(crate) fn user_name(id: u32) -> Option<String> {
     users().into_iter().find(|(_, user)| user.id == id).map(|(name, _)| name)
 }
 
-/// Returns the users that the machine itself knows.
 fn users() -> Vec<(String, User)> {
     let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = |line: &str| {

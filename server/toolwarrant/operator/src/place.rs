@@ -1,6 +1,6 @@
 //! The place of the stored data: an SQLite database in the data folder, or a PostgreSQL that
-//! replicas share. With a shared store, the folder has the name of the replica, the master key, the
-//! lock and the audit trail.
+//! replicas share. A folder of a replica has its name, the master key, the lock and the audit
+//! trail. Start at [`StoreOptions::claim`].
 
 use crate::credential::CredentialSource;
 use crate::data::{DataFolder, FolderError, REPLICA, RUN, SEEN, read_master_key, read_numbers, read_replica};
@@ -52,24 +52,19 @@ pub struct StoreOptions {
     pub authority_lease: u64,
 }
 
-/// Parses a path. An empty one counts as not set.
 fn file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
-/// Pause between two records of the latest beat.
 const RECORD_EVERY: Duration = Duration::from_secs(1);
 
-/// Time that a command waits until it may lead: longer than the longest lease.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(25);
 
-/// Parses the name of a cell.
 fn cell(text: &str) -> Result<String, &'static str> {
     let is_name = (1..=8).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     is_name.then(|| text.to_owned()).ok_or("the name of a cell has 1 to 8 characters of a-z and 0-9")
 }
 
-/// Longest name of a replica.
 const NAME_MAX: usize = 63;
 
 impl Default for StoreOptions {
@@ -79,10 +74,7 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// Returns the options of a command line. An empty value counts as not set.
-    ///
-    /// # Errors
-    /// A flag of a shared store is set, and the store is not.
+    /// Refuses the flags of a shared store without a store.
     pub(crate) fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut options = Self::from_arg_matches(matches)?;
         let Self { store, replica, store_password, .. } = &mut options;
@@ -100,19 +92,16 @@ impl StoreOptions {
         }
     }
 
-    /// Returns true if the data is in the folder.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         self.store.is_none()
     }
 
-    /// Returns the length of the lease.
     #[must_use]
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.authority_lease)
     }
 
-    /// Returns the address of the shared store.
     fn address(&self) -> Result<Address, OpenError> {
         let url = self.store.clone().unwrap_or_default();
         let password = self.store_password.clone().map(|file| CredentialSource::File(file).read()).transpose();
@@ -120,12 +109,7 @@ impl StoreOptions {
         Ok(Address { url, password })
     }
 
-    /// Waits until this process leads as the replica that the folder belongs to, and shows
-    /// meanwhile why it does not.
-    ///
-    /// # Errors
-    /// The folder belongs to another replica, or has a database or no master key; or see
-    /// [`Candidate::new`].
+    /// Waits until this process leads, and shows why it does not.
     pub async fn claim(
         &self,
         folder: &DataFolder,
@@ -143,11 +127,8 @@ impl StoreOptions {
         Ok(claim)
     }
 
-    /// Leads for a command that changes something. It refuses to do so while another process leads.
-    ///
-    /// # Errors
-    /// Another process leads, or has led and may still act. The store has lost writes, and the
-    /// command does not accept that. Or see [`Self::claim`].
+    /// Leads for a command that changes something. Fails while another process leads, or may still
+    /// act.
     pub(crate) async fn claim_for_command(
         &self,
         folder: &DataFolder,
@@ -194,11 +175,6 @@ impl StoreOptions {
         Ok(Candidate::new(&self.address()?, new).await?)
     }
 
-    /// Opens the store of the process that has the claim, or for reading.
-    ///
-    /// # Errors
-    /// The folder belongs to another replica, or has no master key. The audit trail of the replica
-    /// is in another folder. Or see [`Postgres::read`].
     pub(crate) async fn open(
         &self,
         folder: &DataFolder,
@@ -212,10 +188,8 @@ impl StoreOptions {
         }
     }
 
-    /// Makes the tables of a new cluster, and a master key if the folder has none.
-    ///
-    /// # Errors
-    /// See [`Postgres::check_new`]. The folder is as before then.
+    /// Makes the tables of a new cluster. If [`Postgres::check_new`] refuses, the folder stays as
+    /// it is.
     pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {
         let address = self.address()?;
         Postgres::check_new(&address).await?;
@@ -228,26 +202,18 @@ impl StoreOptions {
         Ok(json!({"store": "made", "replica": replica, "next": copy}))
     }
 
-    /// Grants the rights of a replica to an account.
-    ///
-    /// # Errors
-    /// See [`Postgres::grant`].
     pub(crate) async fn grant(&self, account: &str) -> Result<Value, OpenError> {
         Postgres::grant(&self.address()?, account).await?;
         Ok(json!({"account": account, "rights": "granted"}))
     }
 
-    /// Returns the facts about the server that decide what the cluster can promise.
-    ///
-    /// # Errors
-    /// The server cannot be reached.
     pub(crate) async fn check(&self) -> Result<Value, OpenError> {
         let facts = Postgres::inspect(&self.address()?).await?;
         Ok(json!({"store": facts}))
     }
 
-    /// Returns the name of the replica, and true if the folder does not have it yet. `invents` is
-    /// false for a command that changes something: it does not use the name of the machine.
+    /// Returns the name of the replica, and true if the folder does not have it yet. A command that
+    /// changes something does not use the name of the machine.
     fn name_replica(&self, folder: &DataFolder, invents: bool) -> Result<(String, bool), OpenError> {
         folder.refuse_database()?;
         let name = match (self.find_replica(folder.path())?, &self.replica) {
@@ -270,10 +236,6 @@ impl StoreOptions {
         Ok((name, true))
     }
 
-    /// Returns the name that the folder has, if it has one.
-    ///
-    /// # Errors
-    /// It is not the name that the flag gives.
     pub(crate) fn find_replica(&self, folder: &Path) -> Result<Option<String>, FolderError> {
         match (read_replica(folder)?, &self.replica) {
             (Some(known), Some(given)) if known != *given => Err(FolderError::OtherReplica(folder.to_owned(), known)),
@@ -286,13 +248,12 @@ impl StoreOptions {
     }
 }
 
-/// Records the run of this folder, whose process is dead once another one locks the folder.
+/// Records the run, whose process is dead once another one locks the folder.
 fn record_run(folder: &DataFolder, claim: &Claim) -> Result<(), FolderError> {
     folder.write(RUN, &claim.epoch.to_string()).map_err(|error| FolderError::Io(folder.join(RUN), error))
 }
 
-/// Records the latest beat that is seen, until the sender is dropped. A later start notices then if
-/// the store is an older copy.
+/// Records the latest beat, so that a later start notices if the store is an older copy.
 pub(crate) fn keep_seen(folder: &DataFolder) -> watch::Sender<SeenBeat> {
     let (sender, mut seen) = watch::channel(SeenBeat::default());
     let folder = folder.clone();
@@ -311,19 +272,16 @@ pub(crate) fn keep_seen(folder: &DataFolder) -> watch::Sender<SeenBeat> {
     sender
 }
 
-/// Returns the name of this machine.
 fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Says where a command that changes something is carried out.
 pub(crate) fn describe_leader(Leader { name, machine }: &Leader) -> String {
     format!(
         "the replica `{name}` on the machine `{machine}` leads, and alone changes something; run the command in its data folder"
     )
 }
 
-/// Returns the refusal of a command about replicas where the data is in the data folder.
 pub(crate) fn no_shared_store() -> OperatorError {
     OperatorError::refusal(format!(
         "--{} names the store that replicas share, such as postgres://user@host/db; without it, the data is in the data folder",
@@ -331,7 +289,6 @@ pub(crate) fn no_shared_store() -> OperatorError {
     ))
 }
 
-/// Returns the fingerprint of the master key in a folder of a replica.
 fn read_fingerprint(folder: &DataFolder, names: &Names) -> Result<Digest, FolderError> {
     let key = read_master_key(folder.path()).map_err(|error| match error {
         FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
@@ -340,7 +297,6 @@ fn read_fingerprint(folder: &DataFolder, names: &Names) -> Result<Digest, Folder
     Ok(fingerprint(&KeyRing::new(&names.salt, &key, Random::System)))
 }
 
-/// Returns the fingerprint of a master key, by which all replicas are known to have the same one.
 fn fingerprint(keyring: &KeyRing) -> Digest {
     keyring.mac(&["store", "master key"])
 }

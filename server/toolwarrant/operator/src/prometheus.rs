@@ -1,30 +1,26 @@
-//! Writes metrics in the Prometheus text format, version 0.0.4.
-//!
-//! See <https://prometheus.io/docs/instrumenting/exposition_formats/>. All names and label values
-//! come from the program and never from a client, so they need no escaping.
+//! Writes metrics in the
+//! [Prometheus text format](https://prometheus.io/docs/instrumenting/exposition_formats/), version
+//! 0.0.4. Names and label values come from the program, so they need no escaping. Start at
+//! [`Page`].
 
 use std::fmt::{Display, Write};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::counts::{Durations, SPANS};
 
-/// A page of metrics. The name of each metric begins with the prefix of the service.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     prefix: &'a str,
     text: String,
 }
 
-/// The labels of a sample, as names and values.
 pub(crate) type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl<'a> Page<'a> {
-    /// Returns an empty page.
     pub(crate) fn new(prefix: &'a str) -> Self {
         Self { prefix, text: String::new() }
     }
 
-    /// Adds the start time of the process, which has the same name in all programs and therefore no
-    /// prefix.
+    /// Uses a name that is the same in all programs and therefore has no prefix.
     pub(crate) fn start_time(&mut self, started_at: Timestamp) {
         let name = "process_start_time_seconds";
         let _ =
@@ -32,12 +28,10 @@ impl<'a> Page<'a> {
         let _ = writeln!(self.text, "{name} {}", started_at.0 / 1_000);
     }
 
-    /// Adds a counter.
     pub(crate) fn counter(&mut self, name: &str, help: &str, count: u64) {
         self.head(name, "counter", help).sample(name, &[], count);
     }
 
-    /// Adds counters that differ in one label.
     pub(crate) fn counters(
         &mut self,
         name: &str,
@@ -51,12 +45,11 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Adds a gauge.
     pub(crate) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.head(name, "gauge", help).sample(name, &[], value);
     }
 
-    /// Adds a histogram of durations, in seconds. The caller adds the head.
+    /// Adds durations in seconds. The caller adds the head.
     pub(crate) fn histogram(&mut self, name: &str, (label, value): (&str, &str), durations: &Durations) {
         let (spans, millis) = durations.get();
         let ends = SPANS.iter().map(|end| seconds(*end).to_string()).chain(["+Inf".to_owned()]);
@@ -69,14 +62,12 @@ impl<'a> Page<'a> {
         self.sample(&format!("{name}_count"), &[(label, value)], all);
     }
 
-    /// Adds the help and the type of a metric, which precede its samples.
     pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) -> &mut Self {
         let prefix = self.prefix;
         let _ = writeln!(self.text, "# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}");
         self
     }
 
-    /// Adds one sample.
     pub(crate) fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Display) {
         self.text += self.prefix;
         self.text += name;
@@ -86,7 +77,6 @@ impl<'a> Page<'a> {
         let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    /// Returns the text of the page.
     pub(crate) fn text(self) -> String {
         self.text
     }

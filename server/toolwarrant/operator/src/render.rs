@@ -16,7 +16,6 @@ pub fn json(answer: &Value) -> String {
     escape_json(&format!("{answer:#}\n"))
 }
 
-/// Returns the answer as text, with a line end.
 #[must_use]
 pub fn text(answer: &Value) -> String {
     match answer {
@@ -27,7 +26,6 @@ pub fn text(answer: &Value) -> String {
     }
 }
 
-/// Returns a table with one line for each row. Its columns are the members of all rows.
 fn table(rows: &[Value], indent: &str) -> String {
     let mut names: Vec<&String> = Vec::new();
     for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
@@ -99,19 +97,16 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Returns the members of an object that are not null, in one line.
 fn facts(object: &Value) -> String {
     let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     members.map(|(name, value)| format!("{} {}", name.replace('_', " "), cell(value))).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns true for the values of the changes of an act.
 fn is_difference(value: &Value) -> bool {
     let has = |names: [&str; 2]| names.iter().all(|name| value.get(name).is_some());
     has(["before", "after"]) || has(["added", "removed"])
 }
 
-/// Describes one change: the value before and after, or what was added and removed.
 fn difference(name: &str, value: &Value) -> String {
     let name = name.replace('_', " ");
     if value.get("before").is_some() {

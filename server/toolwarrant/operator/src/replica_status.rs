@@ -1,5 +1,5 @@
 //! The monitoring data of a process with a store in PostgreSQL: its lease, and the health of the
-//! server.
+//! server. Start at [`ReplicaStatus`].
 
 use crate::context::Shared;
 use crate::prometheus::Page;
@@ -12,51 +12,41 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::{COUNTED_MAX, Postgres, Safekeeping, ServerFigures};
 use toolwarrant_store::{Integrity, IntegrityRule};
 
-/// Time for which figures are shown before they are read again, however often monitors ask.
 const SHOWN: Duration = Duration::from_secs(10);
 
-/// Time for the server to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Age of the oldest transaction from which it is remarked.
 const HORIZON_REMARKED: Duration = Duration::from_mins(10);
 
-/// The status of the process that leads.
 pub struct ReplicaStatus {
     store: Arc<Postgres>,
     lease: Lease,
     figures: Mutex<ShownFigures>,
 }
 
-/// The figures that were read last.
 #[derive(Default)]
 struct ShownFigures {
     read_at: Option<Instant>,
-    /// `None` if the server has not answered.
     figures: Option<Figures>,
 }
 
 #[derive(Clone)]
 struct Figures {
     server: ServerFigures,
-    /// Number of violations of the rule about refunds.
     refunds: usize,
 }
 
 impl ReplicaStatus {
-    /// Returns the status of a process with this store.
     #[must_use]
     pub fn new(Shared { store, lease, .. }: &Shared) -> Self {
         Self { store: Arc::clone(store), lease: lease.clone(), figures: Mutex::default() }
     }
 
-    /// Returns the reason why the process may not answer, if there is one.
     pub(crate) async fn why_unready(&self) -> Option<String> {
         let why = "the lease of this process is over, because PostgreSQL does not confirm its beats";
         if self.lease.stands() { None } else { Some(self.explain(why.to_owned()).await) }
     }
 
-    /// Adds to a fault what the server waits for, if it says that.
     pub(crate) async fn explain(&self, fault: String) -> String {
         match timeout(PATIENCE, self.store.find_obstacle()).await {
             Ok(Ok(Some(obstacle))) => format!("{fault}: {obstacle}"),
@@ -65,7 +55,6 @@ impl ReplicaStatus {
         }
     }
 
-    /// Reads the figures again if they are old.
     pub(crate) async fn refresh(&self) {
         {
             let mut shown = ignore_poison(self.figures.lock());
@@ -87,12 +76,10 @@ impl ReplicaStatus {
         ignore_poison(self.figures.lock()).figures.clone()
     }
 
-    /// Returns the number of violations of the rule about refunds, if it is known.
     pub(crate) fn refund_violations(&self) -> Option<usize> {
         self.figures().map(|figures| figures.refunds)
     }
 
-    /// Returns the problems of the server with which the process works.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let refusal = self.store.describe_refusal();
         let Some(Figures { server, .. }) = self.figures() else { return refusal.into_iter().collect() };
@@ -109,7 +96,6 @@ impl ReplicaStatus {
         [refusal, unsafe_data, rows, open].into_iter().flatten().collect()
     }
 
-    /// Adds the metrics.
     pub(crate) fn metrics(&self, page: &mut Page<'_>) {
         page.gauge("replica_epoch", "The run of this process; a later run has a greater one.", self.store.epoch());
         let help = "1 while this process may answer, 0 after the end of its lease.";

@@ -1,9 +1,8 @@
-//! The command `restore`: fills a data folder from the file of a backup, while no server uses the
-//! folder.
+//! The command `restore`: fills a data folder from a backup, while no server uses the folder. Start
+//! at [`run`].
 //!
 //! The content is prepared in a folder inside the data folder and then moved into place, the
-//! database last. An interrupted restore leaves that inner folder, which prevents a start. The next
-//! restore begins again.
+//! database last. An interrupted restore leaves that inner folder, which prevents a start.
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
@@ -32,30 +31,20 @@ use toolwarrant_core::registry::open_secrets;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_sqlite::{FIRST_LAYOUT, LAYOUT, RestoredData, restore};
 
-/// The answer: the restored data, and the items that an operator has to look at.
 #[derive(Serialize)]
 struct RestoreAnswer {
     restored: PathBuf,
-    /// The user that the folder was made for, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// The time of the backup. Later events are not known.
     as_of: Timestamp,
-    /// The number of tasks that were in flight in the backup. The engine sends nothing more for
-    /// them.
+    /// The engine sends nothing more for tasks that were in flight in the backup.
     ended_as_timeout: u64,
     applications: Vec<Value>,
     keys: Vec<KeyAnswer>,
     next_step: String,
 }
 
-/// Fills the data folder `path` from the backup in `file`. The master key is in the folder, or in
-/// the file `master_key`. With `owner`, the folder is made for that user.
-///
-/// # Errors
-/// The backup is damaged, or was made by another service or a newer program; the folder is in use
-/// or not empty; the master key is missing or is a different one. The folder is then as empty as
-/// before.
+/// Leaves the folder as empty as before after an error.
 pub(crate) fn run(
     path: &Path,
     names: &Names,
@@ -90,7 +79,6 @@ pub(crate) fn run(
     let origin = Origin { operator, command: "restore".to_owned() };
     let prepared = prepare(&staging, archive, names, &key, origin);
     let (data, made_at) = prepared.inspect_err(|_| {
-        // This empties the folder again, so that another backup can be tried.
         let _ = fs::remove_dir_all(&staging);
     })?;
     if given {
@@ -101,7 +89,6 @@ pub(crate) fn run(
     answer(data, &folder, owner, names, (as_of, made_at))
 }
 
-/// Refuses a backup that this program cannot continue with, with the reason.
 fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
     let Manifest { backup, service, version, layout, made_at: _ } = manifest;
     if service != names.program {
@@ -115,8 +102,7 @@ fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a folder with content that an empty one does not have, because a restore replaces
-/// nothing. Removes the remains of an interrupted restore.
+/// Replaces nothing, but removes the remains of an interrupted restore.
 fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
     let path = folder.path();
     let failed = |error: io::Error| OperatorError::refusal(format!("cannot use {}: {error}", path.display()));
@@ -144,7 +130,6 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
     if interrupted { fs::remove_dir_all(folder.join(RESTORING)).map_err(failed) } else { Ok(()) }
 }
 
-/// Unpacks the archive, and turns its database into one to continue with.
 fn prepare(
     staging: &Path,
     archive: ArchiveReader,
@@ -173,7 +158,6 @@ fn prepare(
         file.sync_all()
     });
     unpacked.map_err(failed)?;
-    // An audit trail without a line is an empty folder.
     create(&staging.join(AUDIT)).map_err(failed)?;
     let database = staging.join(&names.database);
     if !database.exists() {
@@ -195,7 +179,6 @@ fn prepare(
     Ok((data, now))
 }
 
-/// Returns the layout in the header of a database; `None` if the file is not a database.
 fn layout_of(database: &Path) -> io::Result<Option<u32>> {
     let mut header = Vec::new();
     File::open(database)?.take(64).read_to_end(&mut header)?;
@@ -203,8 +186,6 @@ fn layout_of(database: &Path) -> io::Result<Option<u32>> {
     Ok(layout.filter(|_| header.len() == 64 && header.starts_with(b"SQLite format 3\0")))
 }
 
-/// Moves the prepared files to their places, the database last, and removes the sign of an
-/// unfinished restore.
 fn put_in_place(folder: &DataFolder, staging: &Path, names: &Names) -> io::Result<()> {
     let mut entries = staging.read_dir()?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(|entry| entry.file_name() == *names.database);

@@ -1,4 +1,5 @@
-//! Carries operator commands to a running server, over Unix sockets.
+//! Carries operator commands to a running server, over Unix sockets. Start at
+//! [`OperatorSocket::open_all`].
 //!
 //! The socket in the data folder is the owner's. Two more are for groups of users: the system
 //! decides who is in a group, and names the user of each connection. A connection carries one
@@ -30,30 +31,22 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 
-/// Maximum length of the path of a socket on Linux, in bytes.
 const PATH_MAX: usize = 107;
 
-/// Maximum size of a command, in bytes.
 const COMMAND_MAX: u64 = 1 << 20;
 
-/// Time for a command that does not define its own. It is long because the doctor reads all data.
+/// Least time that the server gives a command. The doctor reads all data.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Time for the command to arrive. The command line sends it at once.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time for the answer to be taken. The command line takes it at once.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Wait before the next attempt while the queue of connections is full.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Carries out the commands that arrive on a socket.
 pub trait CommandReceiver: Send + Sync + 'static {
-    /// Returns the name of the program.
     fn program(&self) -> &'static str;
 
-    /// Carries out a command. Returns its answer, or the reason why it was not carried out.
     fn carry_out<'a>(
         &'a self,
         operator: &'a Operator,
@@ -75,29 +68,22 @@ impl CommandReceiver for OperatorContext {
     }
 }
 
-/// The reason why a socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SocketError(String);
 
-/// A command with the statements of the client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SocketRequest {
-    /// The name of the program, which the server compares with its own.
     pub(crate) program: String,
     pub(crate) command: OperatorCommand,
     pub(crate) claims: Claims,
 }
 
-/// Groups of users who may operate a server, each with a socket of its own.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorGroups {
-    /// The folder of the sockets.
     pub folder: Option<PathBuf>,
-    /// The name or number of the group that may change something.
     pub operate: Option<String>,
-    /// The name or number of the group that may read.
     pub view: Option<String>,
 }
 
@@ -106,37 +92,22 @@ pub struct OperatorGroups {
 pub struct OperatorSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// The identity of its file: file system and inode.
     file: (u64, u64),
     channel: Channel,
 }
 
 impl OperatorSocket {
-    /// Listens for the owner, in a data folder that this process has locked, and for the groups.
-    ///
-    /// # Errors
-    /// See [`SocketError`].
     pub fn open_all(folder: &Path, groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
         let owner = Self::open(folder)?;
         Ok([owner].into_iter().chain(Self::open_for_groups(groups)?).collect())
     }
 
-    /// Listens in a data folder that this process has locked.
-    ///
-    /// # Errors
-    /// See [`SocketError`].
     fn open(folder: &Path) -> Result<Self, SocketError> {
-        // An earlier process may have left its socket. It no longer runs, because this process
-        // holds the lock.
+        // A socket that an earlier process left may be replaced: this process holds the lock.
         Self::listen(folder.join(SOCKET), None, Channel::OwnerSocket)
             .map_err(|SocketError(why)| SocketError(format!("{why}; choose a shorter or different --{DATA}")))
     }
 
-    /// Listens on the socket of each group that is named.
-    ///
-    /// # Errors
-    /// There is no folder or no such group, this user cannot give a file to the group, or another
-    /// server listens there.
     fn open_for_groups(groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
         let OperatorGroups { folder, operate, view } = groups;
         let named = [
@@ -197,8 +168,8 @@ impl OperatorSocket {
         Ok(Self { listener: socket.listen(16).map_err(failed)?, file, channel, path: path.clone() })
     }
 
-    /// Carries out the commands of operators until `stopped`. Then it accepts no connection and
-    /// reads no command, and ends when it has answered the commands that it has begun.
+    /// Accepts no connection and reads no command after `stopped`, and ends when it has answered
+    /// the commands that it has begun.
     pub fn serve(self, receiver: Arc<dyn CommandReceiver>, stopped: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         Box::pin(self.serve_here(receiver, stopped))
     }
@@ -237,11 +208,10 @@ impl OperatorSocket {
     }
 }
 
-/// The names of the sockets for groups.
 const OPERATE_SOCKET: &str = "operate.sock";
 const VIEW_SOCKET: &str = "view.sock";
 
-/// Returns the sockets of groups in a folder, the one with more authority first.
+/// Returns the one with more authority first.
 pub(crate) fn of_groups(folder: &Path) -> [PathBuf; 2] {
     [OPERATE_SOCKET, VIEW_SOCKET].map(|name| folder.join(name))
 }
@@ -293,7 +263,6 @@ async fn answer(
     timeout(ANSWER_TIMEOUT, stream.write_all(&line)).await?
 }
 
-/// Reads a request of `program`.
 fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims), OperatorError> {
     refuse_long(line)?;
     let request = serde_json::from_slice(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
@@ -304,7 +273,6 @@ fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims),
     }
 }
 
-/// Refuses a command that is too long.
 fn refuse_long(line: &[u8]) -> Result<(), OperatorError> {
     match line.len() as u64 > COMMAND_MAX {
         true => Err(OperatorError::refusal(format!("a command has at most {COMMAND_MAX} bytes; split the state file"))),
@@ -312,8 +280,7 @@ fn refuse_long(line: &[u8]) -> Result<(), OperatorError> {
     }
 }
 
-/// Returns the failure of a user who may connect to none of these sockets; `None` if they may, or
-/// if there are none.
+/// Returns `None` if the user may connect to one of these sockets, or if there are none.
 pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
     let denied = |socket: &&PathBuf| access(*socket, Access::WRITE_OK) == Err(Errno::ACCESS);
     let describe = |socket: &PathBuf| match socket.symlink_metadata() {
@@ -327,11 +294,6 @@ pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
     (!denied.is_empty()).then(|| OperatorError::new(FailureCode::NotAllowed, format!("{why} {shown}; {how}")))
 }
 
-/// Sends a request to the server that listens on `socket`, and returns its answer. Returns `None`
-/// if no server listens there, or if this user may not connect.
-///
-/// # Errors
-/// The server refuses the command, or does not answer in time.
 pub(crate) async fn ask(socket: &Path, request: &SocketRequest) -> Option<Result<Value, OperatorError>> {
     let patience = request.command.row().patience;
     let exchange = async { Some(exchange(connect(socket).await?, request).await) };
@@ -351,11 +313,9 @@ pub(crate) async fn ask(socket: &Path, request: &SocketRequest) -> Option<Result
     })
 }
 
-/// Connects to a socket. Returns `None` if no process listens there.
 async fn connect(path: &Path) -> Option<UnixStream> {
     loop {
         match UnixStream::connect(path).await {
-            // The queue of waiting operators is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_INTERVAL).await,
             connected => return connected.ok(),
         }

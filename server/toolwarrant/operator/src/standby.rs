@@ -1,5 +1,5 @@
-//! The operator's socket of a process that waits to lead. It answers commands that read, from the
-//! store, and names the leader to those that change something.
+//! The operator's socket of a process that waits to lead. It answers commands that read, and names
+//! the leader to those that change something.
 
 use crate::command::OperatorCommand;
 use crate::context::Check;
@@ -17,23 +17,16 @@ use toolwarrant_core::act::{Operator, Role};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_postgres::Waiting;
 
-/// A process that waits to lead.
 pub struct Standby {
-    /// The names of the service.
     pub names: Arc<Names>,
-    /// Its contract.
     pub catalogue: &'static Catalogue,
-    /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
-    /// The store.
     pub store: StoreOptions,
-    /// The data folder of this process.
     pub folder: DataFolder,
-    /// The reason why it waits.
     pub why: watch::Receiver<Waiting>,
 }
 
-/// The turns of commands. Each has two connections to the store, and the process has one more.
+/// Each command has two connections to the store, and the process has one more.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
 impl Standby {

@@ -1,27 +1,22 @@
-//! The monitoring data of the upstreams that run a service's targets: whether each can be reached,
-//! and the age of the known data.
+//! The monitoring data of the upstreams that run a service's targets. Start at [`Upstreams`].
 
 use crate::prometheus::Page;
 
-/// The current state of the upstreams of a service. A service without upstreams, or whose targets
-/// run in its own process, does not need it.
+/// The current state of the upstreams of a service whose targets run in other processes.
 ///
-/// The state of an upstream never makes the service unready. It would not help if a load balancer
-/// removed the server: the other upstreams work, tasks can be read and continue, and writes to
-/// unreachable targets are refused with a reason and without a charge. This also holds if every
-/// upstream is down, or was never read, as after a start. `/readyz` names unreachable upstreams in
-/// its text. The metrics `upstream_reachable` and `upstream_age_seconds` are there for alarms.
+/// It never makes the service unready: it would not help if a load balancer removed the server. The
+/// other upstreams work, and tasks can be read and continue. `/readyz` names unreachable upstreams
+/// in its text. The metrics `upstream_reachable` and `upstream_age_seconds` are there for alarms.
 pub trait Upstreams: Send + Sync + 'static {
-    /// Returns the state of each upstream, in a stable order. Monitoring calls it, so it reads
-    /// memory and does not call an upstream.
+    /// Returns the state of each upstream, in a stable order, from memory.
     fn states(&self) -> Vec<UpstreamState>;
 }
 
 /// The state of one upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamState {
-    /// Its name, from the configuration. It is a label of metrics, so it has no quote, backslash or
-    /// line end.
+    /// Its name, from the configuration. As a label of metrics, it has no quote, backslash or line
+    /// end.
     pub name: String,
     /// The kind of upstream.
     pub kind: &'static str,
@@ -37,13 +32,11 @@ pub struct UpstreamState {
     pub waiting: u64,
     /// Number of calls that its breaker has refused since the start.
     pub refused: u64,
-    /// The kinds of calls that it was last seen not to serve, each with the seconds until the next
-    /// try; 0 if the next such call tries.
+    /// The kinds of calls that it does not serve, each with the seconds until the next try; 0 if
+    /// the next such call tries.
     pub unserved: Vec<(&'static str, u64)>,
 }
 
-/// Returns the remark about upstreams that cannot be reached, or do not serve each call, for the
-/// text of a ready service. Returns `None` if there is nothing to say.
 pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     let state = |UpstreamState { name, kind, reachable, age_seconds, .. }: &UpstreamState| {
         let known = match age_seconds {
@@ -69,7 +62,6 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join("\n"))
 }
 
-/// Adds the metrics of all upstreams.
 pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {
     let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&UpstreamState) -> Option<u64>| {
         page.head(name, kind, help);

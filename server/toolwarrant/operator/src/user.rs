@@ -1,25 +1,21 @@
-//! The user who operates: as the machine knows it, and as the client describes it.
+//! The user who operates, as the machine knows it and as the client describes it.
 
 use rustix::process::{geteuid, getuid};
 use std::fs;
 use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 
-/// The number that stands for no user.
 const NOBODY: u32 = u32::MAX;
 
-/// Returns the operator of this process, which works on the data folder itself.
 #[must_use]
 pub fn local_operator(channel: Channel, claims: Claims) -> Operator {
     operator(Role::Owner, geteuid().as_raw(), channel, claims)
 }
 
-/// Returns an operator of this machine.
 pub(crate) fn operator(role: Role, uid: u32, channel: Channel, claims: Claims) -> Operator {
     let name = crate::owner::user_name(uid).unwrap_or_else(|| uid.to_string());
     Operator { role, name, uid, channel, claims: claims.limit() }
 }
 
-/// Returns the statements of this process about its user. Nothing checks them later.
 pub(crate) fn claims(name: Option<String>, reason: Option<String>) -> Claims {
     let sudo_user = std::env::var("SUDO_USER").ok().filter(|user| !user.is_empty());
     let login_uid = fs::read_to_string("/proc/self/loginuid").ok().and_then(|text| text.trim().parse().ok());
@@ -27,18 +23,15 @@ pub(crate) fn claims(name: Option<String>, reason: Option<String>) -> Claims {
     Claims { sudo_user, login_uid, name, reason }.limit()
 }
 
-/// Finds a group of this machine by its name or number.
 pub(crate) fn find_group(text: &str) -> Option<u32> {
     let known = groups().into_iter().find(|(name, _)| name == text).map(|(_, id)| id);
     known.or_else(|| text.parse().ok().filter(|id| *id != NOBODY))
 }
 
-/// Returns the name of a group, or its number if the machine itself does not know it.
 pub(crate) fn group_name(id: u32) -> String {
     groups().into_iter().find(|(_, known)| *known == id).map_or_else(|| id.to_string(), |(name, _)| name)
 }
 
-/// Returns the groups that the machine itself knows.
 fn groups() -> Vec<(String, u32)> {
     let text = fs::read_to_string("/etc/group").unwrap_or_default();
     let group = |line: &str| {

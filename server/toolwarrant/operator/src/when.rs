@@ -5,18 +5,14 @@ use std::str::FromStr;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
-/// A moment, or a time span from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimePoint {
-    /// A moment.
     At(Timestamp),
-    /// A time span.
     Span(Duration),
 }
 
 impl TimePoint {
-    /// Returns the moment; a time span is before `now`.
     #[must_use]
     pub fn ago(self, now: Timestamp) -> Timestamp {
         match self {
@@ -25,7 +21,6 @@ impl TimePoint {
         }
     }
 
-    /// Returns the moment; a time span is after `now`.
     #[must_use]
     pub fn ahead(self, now: Timestamp) -> Timestamp {
         match self {
@@ -45,18 +40,14 @@ impl FromStr for TimePoint {
     }
 }
 
-/// The end of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyEnd {
-    /// It does not end.
     Never,
-    /// It ends then.
     At(TimePoint),
 }
 
 impl KeyEnd {
-    /// Returns the moment; a time span is after `now`.
     #[must_use]
     pub fn moment(self, now: Timestamp) -> Option<Timestamp> {
         match self {
@@ -69,7 +60,6 @@ impl KeyEnd {
 impl FromStr for KeyEnd {
     type Err = &'static str;
 
-    /// Parses a time, `never`, or a number of days.
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let end = match text {
@@ -84,10 +74,8 @@ impl FromStr for KeyEnd {
     }
 }
 
-/// Longest time span after which a key can end: 365,000 days.
 const SPAN_MAX: Duration = Duration::from_hours(365_000 * 24);
 
-/// Parses a number with a unit: seconds, minutes, hours, days or weeks.
 pub(crate) fn span(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {

@@ -1,11 +1,10 @@
 //! An exchange without an answer: the cause, and the certainty that no byte of the request has
-//! left. The caller decides what to do.
+//! left. Start at [`HttpFailure::nothing_left`].
 
 use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// Timeout of a TCP connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
 /// The reason why an exchange has no answer. The texts may quote the other side's certificate, but
@@ -21,10 +20,10 @@ pub enum HttpFailure {
     /// The certificate is not trusted, for this reason.
     #[error("the certificate is not trusted: {0}")]
     Certificate(String),
-    /// The request was no longer allowed to leave by the time the connection was ready.
+    /// The request was no longer allowed to leave when the connection was ready.
     #[error("its time had passed when the connection stood")]
     TooLate,
-    /// The connection ended, for this reason.
+    /// The connection ended before the whole answer, for this reason.
     #[error("the connection ended before the answer was whole: {0}")]
     Lost(String),
     /// The deadline has passed.
@@ -46,8 +45,7 @@ impl HttpFailure {
         }
     }
 
-    /// Converts an error of the library. If the library calls it a connect error, the request was
-    /// not passed to a connection.
+    /// Takes a connect error of the library to mean that no connection got the request.
     pub(super) fn of(error: &hyper_util::client::legacy::Error) -> Self {
         if !error.is_connect() {
             return Self::Lost(innermost(error));
@@ -65,7 +63,7 @@ impl HttpFailure {
         }
     }
 
-    /// Returns the same failure, for a request of which the gate let no byte pass.
+    /// Converts the failure of a request of which the gate let no byte pass.
     pub(super) fn while_nothing_left(self) -> Self {
         match self {
             Self::Lost(why) => Self::Unreachable(why),
@@ -75,7 +73,6 @@ impl HttpFailure {
     }
 }
 
-/// Returns the text of the innermost error, which is the most specific.
 pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
@@ -84,8 +81,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |error| Error::source(*error))
 }
 
-/// Returns the fault of a server's certificate, if `cause` is about one. TLS errors are inside of
-/// I/O errors, whose `source` skips them.
+/// Looks into I/O errors for TLS errors, which their `source` skips.
 fn certificate_fault<'a>(cause: &'a (dyn Error + 'static)) -> Option<String> {
     let inside = |cause: &&'a (dyn Error + 'static)| -> Option<&'a (dyn Error + 'static)> {
         Some(cause.downcast_ref::<io::Error>()?.get_ref()?)

@@ -1,5 +1,5 @@
 //! A gate in front of a connection: asks if the first byte of a request may leave, and records if
-//! it has left. The first write waits for the answer.
+//! it has left. Start at [`Gate`].
 //!
 //! The library writes in its own task, which may still run after the caller has given up. So the
 //! gate is decided once: either the writer passes it, or the caller shuts it, never both.
@@ -14,23 +14,17 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
-/// The gate of one request. The first one to use it decides, once.
 pub(super) struct Gate {
     verdict: OnceLock<Verdict>,
     may_leave: Mutex<Question>,
 }
 
-/// The question if the first byte may leave.
 type Question = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// The final state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// The first byte has passed.
     Left,
-    /// The first byte was refused, so no byte passes later.
     Refused,
-    /// It was shut before the first byte, so no byte passes later.
     Shut,
 }
 
@@ -39,13 +33,12 @@ impl Gate {
         Self { verdict: OnceLock::new(), may_leave: Mutex::new(Box::pin(may_leave)) }
     }
 
-    /// Shuts the gate, unless the first byte has passed.
     pub(super) fn shut(&self) -> Verdict {
         *self.verdict.get_or_init(|| Verdict::Shut)
     }
 
-    /// Returns an error if bytes may not leave. The connection calls it before each write. As soon
-    /// as the answer is there, the first byte is written.
+    /// Decides at the first write, and waits for the answer. The first byte is written right after
+    /// that.
     pub(super) fn poll_pass(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let verdict = match self.verdict.get() {
             Some(verdict) => verdict,
@@ -62,7 +55,7 @@ impl Gate {
     }
 }
 
-/// Makes connections with the gate in them. TLS and tunnels are set up below the gate.
+/// TLS and tunnels are set up below the gate.
 #[derive(Clone)]
 pub(super) struct Gated<C> {
     pub(super) connector: C,
@@ -87,7 +80,6 @@ where
     }
 }
 
-/// A connection behind its gate.
 pub(super) struct GatedStream<S> {
     stream: S,
     gate: Arc<Gate>,

@@ -1,17 +1,16 @@
 //! HTTP over TCP, TLS and a proxy's tunnel: one request, one answer of bounded size, within a
-//! deadline.
+//! deadline. Start at [`HttpClient`].
 //!
 //! TLS is rustls with ring, which needs only a C compiler to build. The system's certificate store
-//! decides whom to trust: a company adds its own authority there, and a desktop updates its list.
-//! Redirects are returned like any answer and are never followed. Headers and bodies are not
-//! logged, and failures do not quote them.
+//! decides whom to trust: a company adds its own authority there. Redirects are returned like any
+//! answer and are never followed. Headers and bodies are not logged, and failures do not quote
+//! them.
 //!
-//! There are two ways to send. [`HttpClient::exchange`] keeps connections open. If a kept
-//! connection ends before any byte of a request was written to it, and only then, hyper sends the
-//! request on another one. After any other failure the caller cannot know how far the request got.
-//! [`HttpClient::exchange_once`] is for requests that must not be repeated. It makes its own
-//! connection with a [gate](gate) in it, and the gate knows if a first byte has left. This crate
-//! itself never sends a request twice.
+//! If a kept connection ends before any byte of a request was written to it, and only then, hyper
+//! sends the request on another one. After any other failure the caller cannot know how far the
+//! request got. [`HttpClient::exchange_once`] is for requests that must not be repeated: its own
+//! connection has a [gate](mod@gate), which knows if a first byte has left. This crate itself never
+//! sends a request twice.
 
 mod failure;
 mod gate;
@@ -54,29 +53,24 @@ pub struct HttpLimits {
     pub largest_answer: usize,
 }
 
-/// The reason why a client cannot be set up: a fault of the URL, of the proxy that the environment
-/// names, or of TLS.
+/// A fault of the URL, of the proxy that the environment names, or of TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HttpSetupError(String);
 
-/// The way to the server.
 enum Way {
     Direct(Road<HttpsConnector<HttpConnector>>),
     ByProxy(Box<Road<HttpsConnector<Tunnel<HttpConnector>>>>),
 }
 
-/// Kept connections, and their connector.
 struct Road<C> {
     kept: Client<C, Full<Bytes>>,
     connector: C,
 }
 
-/// Time for which an idle connection is kept. Servers close theirs after 5 seconds or more; a
-/// shorter time avoids the race.
+/// Servers close idle connections after 5 seconds or more; a shorter time avoids the race.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// Pieces of an answer that may have any size, and the least average size of more.
 const PIECES: usize = 1_024;
 const PIECE_MIN: usize = 64;
 
@@ -86,9 +80,9 @@ impl HttpClient {
     /// Sets up a client of the server that `url` names; path and query do not matter. Sends
     /// nothing.
     ///
-    /// The client reaches an https server through the proxy of `HTTPS_PROXY` or `ALL_PROXY`, if one
-    /// is set and `NO_PROXY` does not exempt the host. Such a proxy sees the name of the server and
-    /// no content. Plain http is allowed only to this machine, and never goes through a proxy.
+    /// The client reaches an https server through the proxy of `HTTPS_PROXY` or `ALL_PROXY`, unless
+    /// `NO_PROXY` exempts the host. Such a proxy sees the name of the server and no content. Plain
+    /// http never goes through a proxy.
     ///
     /// # Errors
     /// The URL is neither https nor http to this machine, the system has no certificate
@@ -144,7 +138,7 @@ impl HttpClient {
 
     /// Returns the answer to a request that must not be repeated, sent over its own connection. The
     /// client awaits `may_leave` once the connection is ready, and sends the first byte right after
-    /// that. It sends nothing if the answer is false, or does not come within the deadline.
+    /// that. It sends nothing if the answer is false, or late.
     ///
     /// # Errors
     /// There is no answer. [`HttpFailure::nothing_left`] is true exactly if no byte of the request
@@ -168,7 +162,7 @@ impl HttpClient {
     }
 }
 
-/// Shows no fields: a tunnel holds the proxy's password.
+/// A tunnel holds the proxy's password.
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").finish_non_exhaustive()
@@ -192,8 +186,7 @@ where
 }
 
 impl<C: Clone> Road<C> {
-    /// Returns a client for one request. Without a pool, the client makes a connection for each
-    /// request and does not repeat it.
+    /// Makes a client without a pool, which does not repeat the request.
     fn single(&self, gate: &Arc<Gate>) -> Client<Gated<C>, Full<Bytes>>
     where
         Gated<C>: Connect + Clone,
@@ -260,7 +253,6 @@ fn tls(encrypted: bool) -> Result<ClientConfig, HttpSetupError> {
     Ok(config.with_no_client_auth())
 }
 
-/// Returns true if a URL names this machine.
 #[must_use]
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();

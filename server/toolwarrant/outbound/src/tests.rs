@@ -18,20 +18,15 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use url::Url;
 
-/// The reaction of a server to one request.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Writes this text and waits for the next request.
     Answer(&'static str),
-    /// Writes this text and resets the connection.
     Cut(&'static str),
-    /// Reads on without an answer.
     Hold,
 }
 
 const OK: Act = Act::Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 
-/// A server that does one act for each request, and the last act for all later requests.
 struct Server {
     url: Url,
     connections: Arc<AtomicUsize>,
@@ -86,14 +81,12 @@ async fn act(mut stream: TcpStream, acts: &[Act], requests: Arc<AtomicUsize>) {
 
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_mins(2), largest_answer: 1_000 };
 
-/// Limits for a server that never answers. The test really waits for this time.
 const SHORT: HttpLimits = HttpLimits { deadline: Duration::from_millis(500), ..LIMITS };
 
 fn post(url: &Url) -> Request<&'static str> {
     Request::post(url.as_str()).header("x-secret", "hunter2").body("{}").expect("a request")
 }
 
-/// Returns a client that trusts these authorities, whatever the system says, and uses no proxy.
 fn tls_client(roots: RootCertStore) -> HttpClient {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
@@ -158,14 +151,12 @@ async fn an_answer_in_tiny_pieces_is_given_up_after_a_thousand_of_them() {
 
 #[tokio::test]
 async fn a_request_that_never_left_is_reported_as_such() {
-    // Nothing listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");
     let url = |scheme: &str, address| format!("{scheme}://{address}/x").parse::<Url>().expect("a URL");
     let failure = once(&url("http", gone), LIMITS).await.expect_err("no answer");
     assert_eq!(failure, HttpFailure::Refused);
     assert!(failure.nothing_left());
-    // The server refuses the TLS handshake or never answers it. The bytes that left are not part of
-    // the request.
+    // The bytes of a TLS handshake are not part of the request.
     for (answer, limits) in [(Some("HTTP/1.1 400 Bad\r\n\r\n"), LIMITS), (None, SHORT)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = url("https", listener.local_addr().expect("an address"));
@@ -237,7 +228,7 @@ async fn the_gate_stands_behind_the_handshake_and_an_untrusted_server_gets_nothi
     assert_eq!(server.await.expect("a server"), [false, false, true]);
 }
 
-/// The moment of the reset is a race. A report that nothing left must be right in each case.
+/// Races the reset with the request: a report that nothing left must be right in each case.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reset_while_a_request_leaves_is_reported_truly() {
     for round in 0..200 {
@@ -264,7 +255,6 @@ async fn a_gate_that_was_shut_lets_nothing_through_and_one_that_was_passed_says_
     assert!(pass(&shut).await.is_err() && pass(&passed).await.is_ok());
     assert!(passed.shut() == Verdict::Left);
     assert!(pass(&passed).await.is_ok(), "the rest of a request that has begun to leave");
-    // The answer comes after the caller has given up.
     let (answer, asked) = oneshot::channel();
     let gate = Gate::new(async { asked.await.unwrap_or(false) });
     assert!(poll_fn(|context| Poll::Ready(gate.poll_pass(context).is_pending())).await);

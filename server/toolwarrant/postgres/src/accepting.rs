@@ -2,11 +2,11 @@
 //!
 //! The statement takes a target by one row, which is its lock and its cool-down. It must not read
 //! the cool-down in the snapshot of a statement that has waited for the lock. If it has taken a
-//! target and made no task, it fails as a whole, by a division by zero: the key was given away on
-//! another target at the same moment.
+//! target and made no task, it fails by a division by zero: the key was given away on another
+//! target at the same moment.
 //!
 //! `OFFSET 0` keeps a look for one row apart. In a join, a plan that was made while `task` was
-//! small, or seemed so, would go through all tasks and compare each with the batch.
+//! small would compare all tasks with the batch.
 //!
 //! A task that was called long ago still starts after the cool-down: the limit for clocks that went
 //! back counts from the time of the server.
@@ -23,10 +23,8 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::store::{Acceptance, CallFacts, DeduplicationKey, Record, answer_repeat};
 use toolwarrant_tasks::task::TaskId;
 
-/// Accepts tasks.
 pub(crate) struct Accepting;
 
-/// A task to accept, or only its deduplication keys.
 pub(crate) struct Accept {
     pub(crate) task: Option<Record>,
     pub(crate) marks: Vec<DeduplicationKey>,
@@ -172,7 +170,7 @@ impl Work for Accepting {
     }
 }
 
-/// Reads the answer to one task; `None` if the row does not say who holds its target.
+/// Returns `None` if the row does not say who holds the target.
 fn answer(new: &Record, row: &Row) -> Result<Option<Acceptance>, StoreError> {
     if let Some(wake_at) = get::<Option<i64>>(row, "wake_at")? {
         return Ok(Some(Acceptance::Fresh { wake_at: moment(wake_at) }));

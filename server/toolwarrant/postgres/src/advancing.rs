@@ -11,10 +11,8 @@ use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{Advance, Advanced};
 use toolwarrant_tasks::task::TaskStatus;
 
-/// Writes steps.
 pub(crate) struct Advancing;
 
-/// A step, with its texts.
 pub(crate) struct Advancement {
     step: Advance,
     state: String,
@@ -22,10 +20,6 @@ pub(crate) struct Advancement {
 }
 
 impl Advancement {
-    /// Prepares a step.
-    ///
-    /// # Errors
-    /// Its state or its event cannot be written.
     pub(crate) fn new(step: Advance) -> Result<Self, StoreError> {
         let state = write_state(step.id, &step.task)?;
         let what = match &step.what {
@@ -37,7 +31,6 @@ impl Advancement {
         Ok(Self { step, state, what })
     }
 
-    /// Returns the time at which the target has cooled down, if this step frees it.
     fn release(&self) -> Option<i64> {
         self.step.entries.iter().find_map(|entry| match entry {
             Entry::Release(until) => Some(millis(*until)),
@@ -46,7 +39,7 @@ impl Advancement {
     }
 }
 
-/// A plan that was made while `task` was small would go through all tasks for each step. So these
+/// A plan that was made while `task` was small would go through all tasks for each step. These
 /// conditions leave it only the index by id: no other one has the id as a key, and `ANY` rules out
 /// a join of sorted or hashed rows.
 const SQL: &str = ",

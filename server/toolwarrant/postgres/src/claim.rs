@@ -1,11 +1,12 @@
 //! The claim to lead. One process at a time has it, and the others wait.
 //!
-//! The claim is a session lock of the server. A lock that is free proves nothing about the process
-//! that held it, because a cut or a restart of the server frees it, too. So the process that gets
-//! the lock waits until the former leader cannot act any more: it has left, it was a run of the
-//! same data folder, or no beat of it was seen for longer than its lease.
+//! The claim is a session lock of the server. A free lock proves nothing about the process that
+//! held it, because a cut or a restart of the server frees it, too. So the process that gets the
+//! lock waits until the former leader cannot act any more. That is so if it has left, if it was a
+//! run of the same data folder, or if no beat of it was seen for longer than its lease.
 //!
-//! The session that has the lock beats, too. When it ends, so does the claim.
+//! The session that has the lock beats, too. When it ends, so does the claim. Start at
+//! [`Candidate::wait`].
 
 use crate::column::{get, rows};
 use crate::connection::{Address, Server, describe, unavailable};
@@ -23,40 +24,33 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::StoreError;
 
-/// The usual length of a lease.
 pub const LEASE: Duration = Duration::from_secs(5);
 
-/// Interval at which a waiting process asks for the lock.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// Interval between two beats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// Time for the server to answer one that waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Silence beyond the lease after which a leader is gone. Clocks that run at different speeds
-/// differ by less.
+/// Silence beyond the lease. Clocks that run at different speeds differ by less.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Time after which a session that has the lock without leading is ended.
+/// Then a session is ended that has the lock without leading.
 const BECOMES_LEADER: Duration = Duration::from_mins(1);
 
-/// The most by which the clock of a leader differs from that of the server.
+/// From the clock of the server.
 const CLOCK_OFF: Duration = Duration::from_secs(1);
 
-/// The lock, one for each schema.
+/// One for each schema.
 const LOCK: &str = "hashtextextended('toolwarrant leader ' || current_schema(), 0)";
 
-/// The reason why a process waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
-    /// It has not asked yet.
     #[default]
     Starting,
     /// This process leads, or has led and may still act.
     Leader(Leader),
-    /// The server does not let it lead: for this reason, which an operator has to remove.
+    /// An operator has to remove it.
     Obstacle(String),
 }
 
@@ -76,14 +70,12 @@ impl fmt::Display for Waiting {
 pub struct Claim {
     client: Client,
     pub(crate) server: Server,
-    /// The epoch of the run.
     pub epoch: u64,
     pub(crate) length: Duration,
     /// The time of the server at the beginning of the run.
     pub time: Timestamp,
 }
 
-/// A run that has not left.
 struct LeadingRun {
     leader: Leader,
     beat: SeenBeat,
@@ -93,13 +85,10 @@ struct LeadingRun {
 /// The view of a waiting process, each part with the time since which it is known.
 #[derive(Default)]
 struct Watched {
-    /// The latest beat of the run that leads.
     beat: Option<(SeenBeat, Instant)>,
-    /// The session that has the lock.
     holder: Option<(i32, Instant)>,
 }
 
-/// A process that may lead one day.
 pub struct Candidate {
     server: Server,
     client: Client,
@@ -107,11 +96,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Connects, and notes that the former run is dead.
-    ///
-    /// # Errors
-    /// The server cannot be reached, has no tables of this layout, or its secrets were sealed with
-    /// another key. Or the account lacks rights, or a pooler shares sessions.
+    /// Notes that the former run is dead.
     pub async fn new(address: &Address, new: NewRun) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
         let client = open(&server, new.key).await?;
@@ -122,8 +107,7 @@ impl Candidate {
         Ok(Self { server, client, new })
     }
 
-    /// Waits until this process leads, and shows meanwhile why it does not, and the latest beat of
-    /// the process that leads.
+    /// Shows meanwhile why this process does not lead, and the latest beat of the leader.
     pub async fn wait(self, shown: &watch::Sender<Waiting>, seen: &watch::Sender<SeenBeat>) -> Claim {
         let Self { server, mut client, mut new } = self;
         let mut watched = Watched::default();
@@ -157,8 +141,7 @@ impl Candidate {
 }
 
 impl Claim {
-    /// Beats each second, and extends the lease with each beat, until this process may not lead any
-    /// more. Returns the reason.
+    /// Extends the lease with each beat, until this process may not lead any more.
     pub async fn keep(&self, lease: &Lease, clock: &Clock, seen: &watch::Sender<SeenBeat>) -> StoreError {
         let mut fails = false;
         loop {
@@ -188,7 +171,7 @@ impl Claim {
     }
 }
 
-/// Says by how much a clock of this machine is wrong, if it is. The server has read its own within
+/// Describes by how much a clock of this machine is wrong. The server has read its own within
 /// `took` after `now`.
 fn describe_clock(time: Timestamp, now: Timestamp, took: Duration) -> Option<String> {
     let (ahead, behind) = (now.since(time), time.since(now.plus(took)));
@@ -205,7 +188,6 @@ fn describe_clock(time: Timestamp, now: Timestamp, took: Duration) -> Option<Str
 fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
     shown.send_if_modified(|known| {
         let is_news = *known != waiting;
-        // The seconds of a wait are no news for the log.
         let stem = |waiting: &Waiting| waiting.to_string().replace(|digit: char| digit.is_ascii_digit(), "");
         match (&*known, &waiting) {
             (_, Waiting::Obstacle(why)) if stem(known) != stem(&waiting) => {
@@ -219,13 +201,12 @@ fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
     });
 }
 
-/// Lets a statement of this session fail that waits for a lock for longer than `most`; 0: none
-/// fails.
+/// Lets a statement fail that waits for a lock for longer than `most`; 0 is no limit.
 async fn limit_locks(client: &Client, most: &str) -> Result<(), StoreError> {
     client.batch_execute(&format!("SET lock_timeout = '{most}'")).await.map_err(unavailable)
 }
 
-/// Asks for the lock, and begins a run if this process may lead. The inner error says why not.
+/// Begins a run if this process may lead. The inner error says why not.
 async fn ask(
     client: &mut Client,
     new: &mut NewRun,
@@ -300,13 +281,12 @@ async fn ask(
     if new.seen.is_some_and(|seen| seen.epoch != epoch) && runs::lacks(client, new.seen).await.map_err(unavailable)? {
         return Ok(Err(Waiting::Obstacle(describe_loss(&runs::describe_lack(&new.name)))));
     }
-    // After a crash of the server, its last commit may be there alone: nobody was told of it.
+    // After a crash of the server, its last commit may be there alone, unacknowledged.
     let told = number.checked_sub(1).map(|number| SeenBeat { epoch, number });
     new.seen = new.seen.max(told);
     Ok(Err(Waiting::Leader(leader)))
 }
 
-/// Gives the lock to a process that may lead.
 async fn give_back(client: &Client, why: String) -> Result<Result<Begun, Waiting>, StoreError> {
     client.query(&format!("SELECT pg_advisory_unlock({LOCK})"), &[]).await.map_err(unavailable)?;
     Ok(Err(Waiting::Obstacle(why)))
@@ -319,7 +299,6 @@ impl fmt::Debug for Claim {
 }
 
 impl Watched {
-    /// Takes note of the session that has the lock, which is not that of this process.
     fn note_holder(&mut self, pid: i32) -> bool {
         if self.holder.is_none_or(|(known, _)| known != pid) {
             self.holder = Some((pid, Instant::now()));
@@ -327,7 +306,7 @@ impl Watched {
         false
     }
 
-    /// Takes note of the beats. Returns true if no run can act any more.
+    /// Returns true if no run can act any more.
     fn is_over(&mut self, run: Option<&LeadingRun>) -> bool {
         let Some(run) = run else { return true };
         match self.beat {

@@ -9,7 +9,6 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
 
-/// The id of a task, as a `uuid`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Id(pub(crate) TaskId);
 
@@ -31,32 +30,27 @@ impl<'a> FromSql<'a> for Id {
     accepts!(UUID);
 }
 
-/// Returns a time as a column holds it.
 pub(crate) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-/// Returns the time in a column.
 pub(crate) fn moment(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }
 
-/// Reads a column.
 pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, StoreError> {
     row.try_get(column).map_err(|error| StoreError::Corrupt(format!("a row cannot be read: {error}")))
 }
 
-/// Reads a fingerprint.
 pub(crate) fn fingerprint(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Corrupt("a fingerprint does not have 32 bytes".to_owned()))
 }
 
-/// Writes the state of a task.
 pub(crate) fn write_state(id: TaskId, task: &Task) -> Result<String, StoreError> {
     json(task).map_err(|error| StoreError::Unavailable(format!("the state of {id} cannot be written: {error}")))
 }
 
-/// Reads the state of a task at a version. That of version 0 is its policy.
+/// Takes the policy for the state of version 0.
 pub(crate) fn read_state(
     id: TaskId,
     version: i32,
@@ -72,12 +66,10 @@ pub(crate) fn read_state(
     Ok(Task::new_delayed(policy, moment(created_at), start))
 }
 
-/// Returns a value as JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
     serde_json::to_string(value)
 }
 
-/// Converts a failed query.
 pub(crate) fn rows(read: Result<Vec<Row>, tokio_postgres::Error>) -> Result<Vec<Row>, StoreError> {
     read.map_err(unavailable)
 }

@@ -1,5 +1,5 @@
 //! Connections: where the server is, how a session begins and is given up, and what an error says
-//! about the statement that met it.
+//! about the statement that met it. Start at [`Server::connect`].
 
 use crate::scram::ScramOnly;
 use crate::tls::make_encryption;
@@ -19,41 +19,34 @@ use tokio_postgres_rustls_improved::MakeRustlsConnect;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
-/// Time in which each place must make a connection, unless the URL has `connect_timeout`.
+/// For each place, unless the URL has `connect_timeout`.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time in which the server takes the order to cancel a statement.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The address of a store.
 #[derive(Clone, Debug)]
 pub struct Address {
-    /// A URL without a password, such as `postgres://user@host1,host2/db`.
+    /// Without a password, such as `postgres://user@host1,host2/db`.
     pub url: String,
-    /// The password of the user.
     pub password: Option<Secret<String>>,
 }
 
-/// The server of a store, with the account that connects.
 #[derive(Clone)]
 pub(crate) struct Server {
-    /// Everything but the place.
     config: Config,
-    /// The hosts and ports, which are tried in this order until one accepts writes.
+    /// Tried in this order until one accepts writes.
     places: Vec<(Host, u16)>,
     patience: Duration,
-    /// `None` if connections are not encrypted. Those to sockets never are.
+    /// `None`: no encryption. Connections to sockets never have any.
     encryption: Option<MakeRustlsConnect>,
-    /// True if connections to loopback addresses are encrypted, too.
+    /// For connections to loopback addresses, too.
     encrypts_local: bool,
 }
 
-/// The port of a URL without one.
 const PORT: u16 = 5432;
 
-/// Settings of every session, whatever role and database have. The writing statements join rows by
-/// their keys alone, whatever the statistics of a young table say. The server ends a session whose
-/// client is gone.
+/// Whatever role and database have. The writing statements join rows by their keys alone, whatever
+/// the statistics of a young table say. The server ends a session whose client is gone.
 const SESSION: &str = "SELECT set_config('application_name', concat_ws(' ', 'toolwarrant', current_schema()), false); SET jit = off; SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET client_min_messages = warning;
     SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
@@ -65,11 +58,8 @@ const SESSION: &str = "SELECT set_config('application_name', concat_ws(' ', 'too
                        'transaction_timeout')";
 
 impl Server {
-    /// Parses an address. Connections are encrypted, except to sockets and loopback addresses, if
-    /// the URL does not say otherwise.
-    ///
-    /// # Errors
-    /// It is not such a URL, it contains a password, or certificates cannot be verified.
+    /// Encrypts connections, except to sockets and loopback addresses, if the URL does not say
+    /// otherwise.
     pub(crate) fn parse(Address { url, password }: &Address) -> Result<Self, StoreError> {
         let wrong = |why: String| StoreError::Corrupt(format!("the URL of the store cannot be used: {why}"));
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -110,10 +100,7 @@ impl Server {
         Ok(Self { config, places, patience, encryption, encrypts_local: mode == Mode::Always })
     }
 
-    /// Opens a session on the first place that accepts writes. Each gets its own time.
-    ///
-    /// # Errors
-    /// No place accepts writes. The text has the reason of each.
+    /// Returns a session on the first place that accepts writes. Each place gets its own time.
     pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
         let mut failures = Vec::new();
         for (host, port) in &self.places {
@@ -133,7 +120,7 @@ impl Server {
         Err(StoreError::Unavailable(failures.join("; ")))
     }
 
-    /// Opens a session. Returns `None` if the server is read-only.
+    /// Returns `None` if the server is read-only.
     async fn open(&self, host: &Host, port: u16, address: Option<IpAddr>) -> Result<Option<Client>, Error> {
         let mut config = Config::new();
         config.port(port).keepalives_idle(Duration::from_secs(5)).tcp_user_timeout(Duration::from_secs(10));
@@ -166,11 +153,11 @@ impl Server {
     }
 
     /// Cancels the statement of a connection that is given up. Otherwise its session could wait for
-    /// a lock or a standby for ever, and take one of the server's connections.
+    /// a lock or a standby for ever.
     pub(crate) fn cancel(&self, client: &Client) {
         let (token, encryption) = (client.cancel_token(), self.encryption.clone());
         tokio::spawn(timeout(CANCEL_PATIENCE, async move {
-            // With several hosts, some connections may be encrypted, and others not.
+            // With several hosts, some connections may not be encrypted.
             let encrypted = match encryption {
                 Some(encryption) => token.cancel_query(encryption).await.is_ok(),
                 None => false,
@@ -182,7 +169,7 @@ impl Server {
     }
 }
 
-/// Returns the addresses of a host; `None` for one that is not looked up.
+/// Returns `None` for a host that is not looked up.
 async fn addresses(host: &Host, port: u16) -> Vec<Option<IpAddr>> {
     match host {
         Host::Tcp(name) if name.parse::<IpAddr>().is_err() => match lookup_host((&**name, port)).await {
@@ -191,7 +178,6 @@ async fn addresses(host: &Host, port: u16) -> Vec<Option<IpAddr>> {
                 addresses.dedup();
                 addresses
             }
-            // The error says that there is none.
             Err(_) => vec![None],
         },
         _ => vec![None],
@@ -227,17 +213,13 @@ fn describe_failure(place: &str, error: &Error) -> String {
     }
 }
 
-/// Waits until everything that is visible on this server is on its synchronous standby, too. A
-/// server that has restarted after a crash also shows commits that were never acknowledged.
-///
-/// # Errors
-/// The server or its standby does not answer.
+/// Waits until everything that is visible on this server is on its synchronous standby. After a
+/// crash, a server also shows commits that were never acknowledged.
 pub(crate) async fn wait_for_standby(client: &Client) -> Result<(), Error> {
-    // A commit waits for the standby if it has written something.
+    // A commit waits for the standby only if it has written something.
     client.batch_execute("SELECT pg_logical_emit_message(true, 'toolwarrant', '')").await
 }
 
-/// Drives a connection until its client is dropped or the server closes it.
 fn drive<S, T>((client, connection): (Client, Connection<S, T>)) -> Client
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -255,7 +237,7 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// Returns an error of the server as text, with its code and the remedy.
+/// Adds the code and the remedy.
 pub(crate) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(said) => {
@@ -280,8 +262,8 @@ pub(crate) fn unavailable(error: Error) -> StoreError {
     StoreError::Unavailable(format!("PostgreSQL: {}", describe(&error)))
 }
 
-/// Returns true if the server has refused the statement and nothing else: its session goes on, and
-/// the statement had no effect. Otherwise its fate is not known.
+/// Returns true if the statement had no effect and the session goes on. Otherwise its fate is not
+/// known.
 pub(crate) fn is_refusal(error: &Error) -> bool {
     match error.as_db_error() {
         // A server that shuts down, or has become a standby, is no longer the one to ask.

@@ -11,7 +11,6 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, RequestCount, SecretRow, SecretUse, StoreError};
 
-/// Puts an application. The parameters after the acts are its columns.
 const PUT_APPLICATION: &str = ",
     counted AS (
         UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn RETURNING acts),
@@ -58,7 +57,7 @@ const COUNT_ACTS: &str = ",
     counted AS (
         UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn RETURNING acts),";
 
-/// Stores the acts of a change. One that is stored already is skipped.
+/// An act that is stored already is skipped.
 const WITH_ACTS: &str = "
     recorded AS (
         INSERT INTO act (number, id, at, operator, command, object, act, trail)
@@ -69,7 +68,6 @@ const WITH_ACTS: &str = "
         ON CONFLICT (id) DO NOTHING)
     SELECT turn.one, counted.acts AS answer FROM turn LEFT JOIN counted ON true";
 
-/// Returns the write that puts an application.
 pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {
     let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
     let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
@@ -95,7 +93,7 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) 
     Ok(WriteStatement { conflicts: vec![("ix_application_name", taken)], ..write })
 }
 
-/// Returns the write that turns keys on. Without an answer, one of them was not off.
+/// Writes nothing, and has no answer, if one of the keys was not off.
 pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Result<WriteStatement, StoreError> {
     let head = acts_of(acts, trail)?;
     let parameters = move || -> Vec<Parameter> {
@@ -106,7 +104,6 @@ pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Resu
     Ok(WriteStatement::new(format!("{CONFIRM}{WITH_ACTS}"), parameters))
 }
 
-/// Returns the write that puts a key.
 pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {
     let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
     if secrets.len() > 2 {
@@ -129,12 +126,10 @@ pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<WriteS
     Ok(WriteStatement { conflicts: vec![("api_key_application_fkey", lost)], ..write })
 }
 
-/// Returns the write that stores acts alone.
 pub(crate) fn put_acts(acts: &[Act], trail: &str) -> Result<WriteStatement, StoreError> {
     Ok(WriteStatement::new(format!("{COUNT_ACTS}{WITH_ACTS}"), acts_of(acts, trail)?))
 }
 
-/// Returns the parameters that all changes have: the audit trail, and their acts.
 fn acts_of(acts: &[Act], trail: &str) -> Result<impl Fn() -> Vec<Parameter> + Send + Sync + use<>, StoreError> {
     let json = acts.iter().map(json).collect::<Result<Vec<_>, _>>().map_err(unwritten)?;
     let acts: Vec<_> = acts.iter().cloned().zip(json).collect();
@@ -156,7 +151,6 @@ fn unwritten(error: serde_json::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
-/// A secret, as its column holds it.
 #[derive(Serialize, Deserialize)]
 struct StoredSecret {
     verifier: String,
@@ -187,10 +181,9 @@ impl StoredSecret {
     }
 }
 
-/// The grant of a resource, as a column holds it: prefixes, ids and exceptions.
+/// Prefixes, ids and exceptions.
 type StoredGrant = (Vec<String>, Vec<String>, Vec<String>);
 
-/// Returns the grants by resource; `None` for every target of every resource.
 fn write_grants(grants: &Grants) -> Option<BTreeMap<String, StoredGrant>> {
     let texts = |texts: &mut dyn Iterator<Item = &str>| texts.map(str::to_owned).collect::<Vec<_>>();
     Some(
@@ -218,7 +211,6 @@ fn read_grants(stored: Option<BTreeMap<String, StoredGrant>>) -> Grants {
     Grants::only(granted.collect())
 }
 
-/// Reads all applications and keys.
 pub(crate) async fn directory(client: &Client) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), StoreError> {
     let sql = "SELECT id, name, permissions, requests_per_minute, grants, labels, created_at, suspended_at, deleted_at
                FROM application ORDER BY number";
@@ -263,7 +255,6 @@ fn read_key(row: &Row) -> Result<KeyRow, StoreError> {
     })
 }
 
-/// Returns the write that records last uses.
 pub(crate) fn put_uses(uses: Vec<SecretUse>) -> WriteStatement {
     // A row may be written once in a statement.
     let mut latest = BTreeMap::new();
@@ -289,7 +280,6 @@ pub(crate) fn put_uses(uses: Vec<SecretUse>) -> WriteStatement {
     })
 }
 
-/// Reads the last uses of the secrets of these keys, or of all.
 pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<Vec<SecretUse>, StoreError> {
     let sql = "SELECT key, verifier, at, address FROM secret_use WHERE $1::text[] IS NULL OR key = ANY($1)";
     let found = rows(client.query(sql, &[&keys]).await)?;
@@ -302,7 +292,6 @@ pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<V
     found.iter().map(one).collect()
 }
 
-/// Returns the write that replaces numbers of requests.
 pub(crate) fn put_requests(requests: Vec<RequestCount>, since: u64) -> WriteStatement {
     let sql = ", gone AS (DELETE FROM request_count USING turn WHERE second < $7),
         put AS (
@@ -319,7 +308,6 @@ pub(crate) fn put_requests(requests: Vec<RequestCount>, since: u64) -> WriteStat
     })
 }
 
-/// Reads the numbers of requests, in the order of the seconds.
 pub(crate) async fn requests(client: &Client) -> Result<Vec<RequestCount>, StoreError> {
     let sql = "SELECT second, application, requests FROM request_count ORDER BY second";
     let count = |row: &Row| {
@@ -333,7 +321,7 @@ pub(crate) async fn requests(client: &Client) -> Result<Vec<RequestCount>, Store
     rows(client.query(sql, &[]).await)?.iter().map(count).collect()
 }
 
-/// Reads acts, the newest first, and says of each if its line is in this trail.
+/// Reads the newest first, and says of each act if its line is in this trail.
 pub(crate) async fn acts(client: &Client, trail: &str, filter: ActFilter) -> Result<Vec<StoredAct>, StoreError> {
     let ActFilter { id, operator, object, command, since, until, before, limit } = filter;
     let sql = "SELECT number, act, has_line AND trail = $9 AS has_line FROM act
@@ -349,7 +337,7 @@ pub(crate) async fn acts(client: &Client, trail: &str, filter: ActFilter) -> Res
     rows(client.query(sql, parameters).await)?.iter().map(read_act).collect()
 }
 
-/// Reads acts whose line is missing in this trail, the oldest first.
+/// Reads the oldest first.
 pub(crate) async fn acts_without_line(
     client: &Client,
     trail: &str,

@@ -9,7 +9,6 @@ use std::time::Duration;
 use toolwarrant_core::files::FileStore;
 use toolwarrant_core::store::Stored;
 
-/// Time for reading all files.
 const READING: Duration = Duration::from_secs(30);
 
 const PUT: &str = ",

@@ -1,5 +1,5 @@
-//! The health of the server, for an operator: the promises that it keeps, and everything that slows
-//! it down or that a cluster does not survive.
+//! The health of the server, for an operator: its promises, and everything that slows it down or
+//! that a cluster does not survive. Start at [`Postgres::examine`].
 
 use crate::column::{get, rows};
 use crate::connection::{Address, Server};
@@ -14,16 +14,15 @@ use toolwarrant_core::store::StoreError;
 /// The servers that have a write when it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safekeeping {
-    /// None for certain: a crash of the server can lose and damage data.
+    /// A crash of the server can lose and damage data.
     Nowhere,
-    /// One: a failover can forget it.
+    /// A failover can forget the write.
     OneServer,
-    /// Two: a failover to the synchronous standby loses nothing.
+    /// A failover to the synchronous standby loses nothing.
     TwoServers,
 }
 
 impl Safekeeping {
-    /// Describes it for an operator.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -36,46 +35,36 @@ impl Safekeeping {
     }
 }
 
-/// A check of the doctor on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerCheck {
-    /// Each day has partitions, and the default ones are empty.
     Partitions,
-    /// The account has all rights that it needs.
     Rights,
-    /// The clock of the server and that of this machine agree.
     Clocks,
-    /// A synchronous standby has each write that is acknowledged.
     Standby,
-    /// The server refuses no write, and no statement waits for a lock or for a standby.
     Waits,
     /// Nothing keeps dead rows for long.
     Horizon,
 }
 
-/// The figures of a cluster and its server that a monitor shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFigures {
-    /// The servers that have an acknowledged write.
     pub safekeeping: Safekeeping,
-    /// Number of rows in default partitions, counted up to [`COUNTED_MAX`].
+    /// In default partitions, counted up to [`COUNTED_MAX`].
     pub default_rows: u64,
-    /// Number of dead rows in the tables that change often, by table.
     pub dead_rows: Vec<(String, u64)>,
     /// The age of the oldest transaction that keeps dead rows.
     pub horizon: Duration,
 }
 
-/// Most rows of a default partition that are counted.
 pub const COUNTED_MAX: i64 = 1_000;
 
-/// Largest difference between the clock of the server and that of this machine.
+/// In milliseconds.
 const CLOCKS_APART: u64 = 1_000;
 
-/// Age from which a transaction that keeps dead rows is a finding.
+/// In seconds.
 const HORIZON_MAX: i64 = 600;
 
-/// Days for which partitions must exist. They are made two weeks ahead.
+/// They are made two weeks ahead.
 const DAYS_AHEAD: u32 = 2;
 
 const DEFAULTS: &str = "
@@ -83,7 +72,7 @@ const DEFAULTS: &str = "
         ('ended_default', (SELECT count(*) FROM (SELECT FROM ended_default LIMIT $1) AS rows)),
         ('event_default', (SELECT count(*) FROM (SELECT FROM event_default LIMIT $1) AS rows))) AS counted (name, count)";
 
-/// Everything that keeps dead rows of this database from being removed, with its age.
+/// Everything that keeps dead rows from being removed, with its age.
 const HOLDERS: &str = "
     SELECT 'the transaction of process ' || pid || coalesce(' (' || nullif(application_name, '') || ')', '') AS what,
            extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
@@ -97,24 +86,15 @@ const HOLDERS: &str = "
     SELECT 'the replication slot ' || slot_name || ', which no standby uses,', NULL
         FROM pg_replication_slots WHERE xmin IS NOT NULL AND NOT active";
 
-/// Settings of the server on which the promises of a cluster depend.
 const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN
     ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'max_connections') ORDER BY name";
 
 impl Postgres {
-    /// Returns facts about the server, for an operator: its version, and what it promises.
-    ///
-    /// # Errors
-    /// The server cannot be reached.
     pub async fn inspect(address: &Address) -> Result<Value, StoreError> {
         let client = Server::parse(address)?.connect().await?;
         inspect(&client).await
     }
 
-    /// Returns the findings of a check, as texts for the operator.
-    ///
-    /// # Errors
-    /// The server cannot be read.
     pub async fn examine(&self, check: ServerCheck) -> Result<Vec<String>, StoreError> {
         if let (ServerCheck::Waits, Some(refusal)) = (check, self.describe_refusal()) {
             return Ok(vec![refusal]);
@@ -124,11 +104,7 @@ impl Postgres {
             .await
     }
 
-    /// Returns why the server has refused a write, or what a statement of the store waits for, and
-    /// the remedy; `None` if nothing is in the way.
-    ///
-    /// # Errors
-    /// The server cannot be read.
+    /// Returns why the server has refused a write, or what a statement waits for, and the remedy.
     pub async fn find_obstacle(&self) -> Result<Option<String>, StoreError> {
         match self.describe_refusal() {
             None => self.inspector.read(|client| async move { find_obstacle(&client).await }).await,
@@ -136,22 +112,16 @@ impl Postgres {
         }
     }
 
-    /// Describes the fault for which the server has refused a write of this process of late.
     #[must_use]
     pub fn describe_refusal(&self) -> Option<String> {
         self.facts.describe_refusal()
     }
 
-    /// Returns the figures for a monitor.
-    ///
-    /// # Errors
-    /// The server cannot be read.
     pub async fn server_figures(&self) -> Result<ServerFigures, StoreError> {
         self.inspector.read(|client| async move { figures(&client).await }).await
     }
 }
 
-/// Reads the facts about the server that decide what a store can promise.
 async fn inspect(client: &Client) -> Result<Value, StoreError> {
     let sql = "SELECT current_setting('server_version') AS version, to_regclass('cluster') IS NOT NULL AS has_tables,
                       (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys";
@@ -171,7 +141,7 @@ async fn settings(client: &Client) -> Result<Map<String, Value>, StoreError> {
     settings.iter().map(|row| Ok((get(row, "name")?, get::<String>(row, "setting")?.into()))).collect()
 }
 
-/// A commit with names of synchronous standbys waits until one of them has it.
+/// Judges by names of standbys: if there are any, a commit waits until one of them has it.
 fn judge_settings(settings: &Map<String, Value>) -> Safekeeping {
     let is =
         |name: &str, values: &[&str]| settings.get(name).and_then(Value::as_str).is_some_and(|it| values.contains(&it));
@@ -216,8 +186,7 @@ async fn examine(client: &Client, check: ServerCheck) -> Result<Vec<String>, Sto
     }
 }
 
-/// Compares the clock of the server with that of this machine. The time of the question and its
-/// answer does not count as a difference.
+/// Leaves the time of the question and its answer out of the difference.
 async fn compare_clocks(client: &Client) -> Result<Vec<String>, StoreError> {
     let clock = Clock::system();
     let (sent, asked) = (clock.wall(), clock.now());
@@ -246,7 +215,6 @@ async fn holders(client: &Client) -> Result<Vec<(String, Option<i64>)>, StoreErr
     found.iter().map(|row| Ok((get(row, "what")?, get(row, "seconds")?))).collect()
 }
 
-/// Describes an account that does not see the transactions of others.
 async fn blindness(client: &Client) -> Result<Option<String>, StoreError> {
     let sql = "SELECT current_user::text AS account WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')";
     let found = rows(client.query(sql, &[]).await)?;

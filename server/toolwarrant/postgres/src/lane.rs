@@ -1,11 +1,11 @@
 //! A lane: one connection that writes. Requests that arrive while a statement runs share the next.
 //!
 //! Each statement is a numbered batch: it counts the lane's row in `writer` up, from the number
-//! before. So it lands once, in order, and never after another process leads. If the
-//! connection breaks before the answer, the lane sends the batch again under its number. Then
-//! either it lands, or the row shows that it had landed.
+//! before. So it lands once, in order, and never after another process leads. If the connection
+//! breaks before the answer, the lane sends the batch again under its number. Then it lands, or the
+//! row shows that it had landed.
 //!
-//! If the server refuses a batch, each of its requests is repeated alone.
+//! If the server refuses a batch, each of its requests is repeated alone. Start at [`start`].
 
 use crate::connection::{Server, describe, is_refusal, wait_for_standby};
 use crate::prepared::PreparedClient;
@@ -23,7 +23,7 @@ use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::StoreError;
 
-/// The beginning of every batch. Its three parameters come first; the statement must end with rows
+/// The beginning of every batch. Its three parameters come first. The statement must end with rows
 /// that begin with `turn.one`, at least one of them if there is a turn.
 static TURN: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -33,33 +33,27 @@ static TURN: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The reason why nothing lands after a copy has replaced the store.
 const UNSETTLED: &str = "a copy has replaced the server, and this process does not lead there";
 
-/// Time after which an unanswered batch is sent again on another connection.
+/// Then an unanswered batch is sent again on another connection.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_millis(200);
 
-/// Time for which a refused write is evidence of a fault of the server. Small writes may land
-/// meanwhile.
+/// Then a refused write is no evidence of a fault any more. Small writes may land meanwhile.
 const REFUSAL_SHOWN: Duration = Duration::from_mins(1);
 
-/// Attempts of a request that met another one at the same moment.
+/// For a request that met another one at the same moment.
 const ATTEMPTS: u32 = 5;
 
-/// A parameter of a statement.
 pub(crate) type Parameter = Box<dyn ToSql + Sync + Send>;
 
-/// Returns true if the server has refused a batch after its turn: for its values, or for a conflict
-/// with other rows.
+/// Returns true if the batch was refused for its values, or for a conflict with other rows.
 fn had_turn(error: &Error) -> bool {
     let class = error.code().and_then(|code| code.code().get(..2));
     matches!(class, Some("22" | "23" | "40"))
 }
 
-/// Returns a column of all rows, as one parameter.
 pub(crate) fn column<R, T: ToSql + Sync + Send + 'static>(
     rows: impl IntoIterator<Item = R>,
     of: impl Fn(R) -> T,
@@ -69,9 +63,7 @@ pub(crate) fn column<R, T: ToSql + Sync + Send + 'static>(
 
 /// A kind of requests that one statement carries out together.
 pub(crate) trait Work: Send + 'static {
-    /// A request.
     type Request: Send + Sync;
-    /// Its answer.
     type Answer: Send;
 
     /// Returns the statement after [`TURN`].
@@ -89,8 +81,8 @@ pub(crate) trait Work: Send + 'static {
         false
     }
 
-    /// Returns the answers, in the order of the batch. `None`: another request was faster, so this
-    /// one is repeated.
+    /// Returns the answers, in the order of the batch. `None`: another request was faster, so
+    /// repeat this one.
     fn answers(batch: &[&Self::Request], rows: &[Row]) -> Vec<Option<Result<Self::Answer, StoreError>>>;
 
     /// Takes out of a request what has landed without an answer, before it is repeated.
@@ -107,34 +99,28 @@ pub(crate) trait Work: Send + 'static {
     /// Converts a refusal of a request that was alone; `None` if it may be repeated.
     fn refusal(request: &Self::Request, error: &Error) -> Option<StoreError>;
 
-    /// Returns the answer to a request that was repeated in vain.
     fn failure(request: &Self::Request) -> StoreError {
         let _ = request;
         StoreError::Unavailable("other requests were faster each time".to_owned())
     }
 }
 
-/// A request of a kind, with the channel for its answer.
 type QueuedWork<W> = QueuedRequest<<W as Work>::Request, <W as Work>::Answer>;
 
-/// Facts about all lanes of a process.
 #[derive(Debug, Default)]
 pub(crate) struct LaneFacts {
-    /// Set once another process leads, so that this one writes nothing more.
+    /// Set once another process leads.
     pub(crate) evicted: AtomicBool,
     /// Set once the store lacks a batch that it had acknowledged.
     pub(crate) has_forgotten: AtomicBool,
-    /// Batches that have landed.
     pub(crate) commits: Count,
-    /// Requests in them.
     pub(crate) requests: Count,
-    /// Batches that were refused, or whose connection broke.
+    /// Refused, or with a broken connection.
     pub(crate) failures: Count,
-    /// The latest refusal for a fault of the server.
     refusal: Mutex<Option<ServerRefusal>>,
 }
 
-/// A batch that the server refused for a fault of its own, such as a full disk.
+/// Such as a full disk.
 #[derive(Debug)]
 struct ServerRefusal {
     at: Instant,
@@ -160,7 +146,6 @@ impl LaneFacts {
         *known = Some(new);
     }
 
-    /// Describes the fault for which the server has refused a write of late.
     pub(crate) fn describe_refusal(&self) -> Option<String> {
         let known = ignore_poison(self.refusal.lock());
         let ServerRefusal { at, why, .. } = known.as_ref().filter(|known| known.at.elapsed() < REFUSAL_SHOWN)?;
@@ -168,10 +153,9 @@ impl LaneFacts {
     }
 }
 
-/// The sending end of a lane. The lane ends when it is dropped.
+/// The lane ends when this is dropped.
 pub(crate) type Lane<W> = Queue<<W as Work>::Request, <W as Work>::Answer>;
 
-/// Starts the lane of that number.
 pub(crate) fn start<W: Work>(server: &Server, epoch: u64, number: usize, facts: &Arc<LaneFacts>) -> Lane<W> {
     let (requests, mut received) = Queue::new();
     let (server, facts) = (server.clone(), Arc::clone(facts));
@@ -199,7 +183,6 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: u64, number: usize, facts: 
                         names.extend(new);
                         batch.push((request, reply));
                     }
-                    // Nobody waits for it any more, and it was never sent.
                     false => {}
                 }
                 if batch.len() == TOGETHER || apart.len() == TOGETHER {
@@ -216,31 +199,26 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: u64, number: usize, facts: 
     requests
 }
 
-/// The connection of a lane.
 struct LaneSession {
     server: Server,
     facts: Arc<LaneFacts>,
     epoch: u64,
     number: usize,
-    /// The batches that have landed.
     batches: u64,
     open: Option<PreparedClient>,
 }
 
-/// The fate of a batch.
 enum Fate {
-    /// It has landed, with these rows.
     Landed(Vec<Row>),
     /// It has landed, and its answer was lost.
     AnswerLost,
-    /// The server has refused it. Nothing was written.
+    /// Nothing was written.
     Refused(Error),
-    /// It was not sent, or this process may not write any more.
+    /// Not sent, or this process may not write any more.
     NotWritten(StoreError),
 }
 
 impl LaneSession {
-    /// Carries out a batch, and answers each request. After a refusal each one is tried alone.
     async fn carry_out<W: Work>(&mut self, mut batch: Vec<QueuedWork<W>>) {
         if batch.len() == 1 {
             for waiting in batch.drain(..) {
@@ -286,7 +264,7 @@ impl LaneSession {
         }
     }
 
-    /// Carries out a request alone, a few times if others are faster, and answers it.
+    /// Tries again a few times if others are faster.
     async fn carry_out_alone<W: Work>(&mut self, (mut request, reply): QueuedWork<W>) {
         let mut answer = None;
         for _ in 0..ATTEMPTS {
@@ -314,7 +292,6 @@ impl LaneSession {
         reply.send(answer.unwrap_or_else(|| Err(W::failure(&request))));
     }
 
-    /// Returns the answer of a request that has landed, and whose answer was lost.
     async fn recall<W: Work>(&self, request: &W::Request) -> Result<W::Answer, StoreError> {
         match &self.open {
             Some(open) => W::recall(open, request).await,
@@ -356,12 +333,10 @@ impl LaneSession {
         }
     }
 
-    /// Returns the number of the lane in its row.
     fn place(&self) -> i32 {
         i32::try_from(self.number).unwrap_or(i32::MAX)
     }
 
-    /// Returns the reason why this process may not write any more.
     fn why_ended(&self) -> Option<StoreError> {
         if self.facts.evicted.load(Relaxed) {
             return Some(StoreError::Unavailable("another process leads".to_owned()));
@@ -370,8 +345,8 @@ impl LaneSession {
         forgotten.then(|| StoreError::Unavailable("the store lacks writes that it had acknowledged".to_owned()))
     }
 
-    /// Finds out why a batch of that number had no turn; `None` if it must be sent again. Only a
-    /// batch in doubt can have landed before.
+    /// Finds out why a batch had no turn; `None` if it must be sent again. Only a batch in doubt
+    /// can have landed before.
     async fn missing_turn(&mut self, next: u64, in_doubt: bool) -> Option<Fate> {
         let open = self.open.as_ref()?;
         let sql = format!("SELECT batches, {LANDS} FROM writer WHERE epoch = $1 AND number = $2");
@@ -408,7 +383,6 @@ impl LaneSession {
         }
     }
 
-    /// Runs a statement on the open connection, or on another one.
     async fn query(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Broken> {
         let open = match &mut self.open {
             Some(open) if !open.is_closed() => open,
@@ -447,11 +421,8 @@ impl LaneSession {
     }
 }
 
-/// The reason why a statement has no rows.
 enum Broken {
-    /// The server has refused it.
     Refused(Error),
-    /// It was not sent.
     NotSent(StoreError),
     /// It was sent, and no answer came.
     Unanswered,

@@ -1,10 +1,10 @@
 //! The store of a service whose machine may die, in PostgreSQL. One process at a time leads, and
 //! others wait.
 //!
-//! All ports of a [`Store`](toolwarrant_store::Store) are implemented by [`Postgres`]. Every write
-//! is a numbered batch of a `lane`, in one statement: `accepting` and `advancing` put many tasks
-//! into one, `single` has the rest. Reads share connections. The SQL stands in `reads`,
-//! `directory`, `runs` and `rules`, the tables in `schema.sql`. Start at [`Candidate`].
+//! [`Postgres`] implements all ports of a [`Store`](toolwarrant_store::Store). Every write is a
+//! numbered batch of a `lane`: `accepting` and `advancing` put many tasks into one, `single` has
+//! the rest. Reads share connections. The SQL stands in `reads`, `directory`, `runs` and `rules`,
+//! the tables in `schema.sql`. Start at [`Candidate`].
 
 mod accepting;
 mod advancing;
@@ -57,45 +57,31 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::store::{Identity, Record, WriteAnswer};
 use toolwarrant_tasks::task::TaskId;
 
-/// The tables.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
-/// A store in PostgreSQL, opened by the process that leads or for reading.
+/// Opened by the process that leads, or for reading.
 pub struct Postgres {
-    /// The run that writes; 0 if this process only reads.
+    /// 0 if this process only reads.
     epoch: u64,
-    /// The name of the audit trail.
     trail: String,
     restored_at: Option<Timestamp>,
     facts: Arc<LaneFacts>,
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
-    /// Reads of requests.
     reader: Arc<Reader>,
-    /// Reads of one task each.
     tasks: Queue<TaskId, Option<Record>>,
-    /// Searches for a task in flight.
     repeats: Queue<Identity, Option<WriteAnswer>>,
     /// Reads that may take minutes.
     inspector: Reader,
 }
 
 impl Postgres {
-    /// Checks that the tables of a new store can be made.
-    ///
-    /// # Errors
-    /// The server cannot be reached, is older than PostgreSQL 15, or has a store already. Or the
-    /// account may not make tables there.
     pub async fn check_new(address: &Address) -> Result<(), StoreError> {
         connect_new(address).await.map(drop)
     }
 
-    /// Makes the tables of a new store, whose secrets are sealed with the key of this
-    /// fingerprint.
-    ///
-    /// # Errors
-    /// See [`Self::check_new`].
+    /// Makes a store whose secrets are sealed with the key of this fingerprint.
     pub async fn init(address: &Address, key: Digest) -> Result<(), StoreError> {
         let client = connect_new(address).await?;
         // One message is one transaction.
@@ -111,31 +97,17 @@ impl Postgres {
         partitions::make(&client, reads::time(&client).await?).await
     }
 
-    /// Grants the rights of a server to another account. The address is that of the owner of the
-    /// tables.
-    ///
-    /// # Errors
-    /// The server cannot be reached, has no tables, or refuses this. Or the account of the address
-    /// is not the owner.
+    /// Takes the address of the owner of the tables.
     pub async fn grant(address: &Address, account: &str) -> Result<(), StoreError> {
         let client = Server::parse(address)?.connect().await?;
         rights::grant(&client, account).await
     }
 
-    /// Opens the store of the process that leads. Acts belong to the audit trail of that name.
-    ///
-    /// # Errors
-    /// The server does not answer.
+    /// Opens the store of the leader. Acts belong to the audit trail of that name.
     pub async fn lead(claim: &Claim, trail: String) -> Result<Self, StoreError> {
         Self::over(&claim.server, claim.epoch, trail).await
     }
 
-    /// Opens the store for reading.
-    ///
-    /// # Errors
-    /// The server cannot be reached, is older than PostgreSQL 15, has no tables of this layout, or
-    /// its secrets were sealed with another key. The account lacks rights, or a pooler shares
-    /// sessions.
     pub async fn read(address: &Address, key: Digest, trail: String) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
         drop(open(&server, key).await?);
@@ -148,7 +120,6 @@ impl Postgres {
         &self.trail
     }
 
-    /// Returns the run that writes; 0 if this process only reads.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -177,9 +148,6 @@ impl Postgres {
 }
 
 /// Returns the leader that lives, as of the store. Its lease may be over.
-///
-/// # Errors
-/// The server cannot be reached, or has no tables.
 pub async fn find_leader(address: &Address) -> Result<Option<Leader>, StoreError> {
     runs::find_leader(&Server::parse(address)?.connect().await?).await
 }

@@ -4,7 +4,7 @@ use crate::column::{get, rows};
 use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
 
-/// The statement of a server of this account that has waited longest, and for what.
+/// The statement of this account that has waited longest.
 const WAITS: &str = "
     SELECT wait_event = 'SyncRep' AS for_standby, extract(epoch FROM clock_timestamp() - query_start)::bigint AS seconds,
            pg_blocking_pids(pid)::bigint[] AS holders, current_setting('synchronous_standby_names') AS names
@@ -14,7 +14,6 @@ const WAITS: &str = "
           AND (wait_event = 'SyncRep' OR wait_event_type = 'Lock' AND wait_event <> 'advisory')
         ORDER BY query_start LIMIT 1";
 
-/// Says that acknowledged writes are lost, and the remedies.
 pub(crate) fn describe_loss(lost: &str) -> String {
     format!(
         "the store has lost acknowledged writes: {lost}; put the copy that has them in its place, or go on without them with \
@@ -22,7 +21,6 @@ pub(crate) fn describe_loss(lost: &str) -> String {
     )
 }
 
-/// Says that a commit waits for the standby, and the remedies.
 pub(crate) fn describe_missing_standby(seconds: u64, names: &str) -> String {
     format!(
         "a commit has waited for {seconds} s for the synchronous standby (synchronous_standby_names = '{names}'): start the \
@@ -30,8 +28,7 @@ pub(crate) fn describe_missing_standby(seconds: u64, names: &str) -> String {
     )
 }
 
-/// Returns what keeps the store from its work, such as a loss, or a lock that a statement waits
-/// for, and the remedy.
+/// Returns what keeps the store from its work, and the remedy.
 pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
     let found = rows(client.query(WAITS, &[]).await)?;
     let Some(row) = found.first() else {

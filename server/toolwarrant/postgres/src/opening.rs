@@ -6,7 +6,6 @@ use tokio_postgres::Client;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::store::StoreError;
 
-/// Connects to a server with the tables of a store, and checks everything that a process needs.
 pub(crate) async fn open(server: &Server, key: Digest) -> Result<Client, StoreError> {
     let client = server.connect().await?;
     check_server(&client).await?;
@@ -16,7 +15,6 @@ pub(crate) async fn open(server: &Server, key: Digest) -> Result<Client, StoreEr
     Ok(client)
 }
 
-/// Connects to a server that has no store yet.
 pub(crate) async fn connect_new(address: &Address) -> Result<Client, StoreError> {
     let client = Server::parse(address)?.connect().await?;
     check_server(&client).await?;
@@ -35,7 +33,6 @@ pub(crate) async fn connect_new(address: &Address) -> Result<Client, StoreError>
     }
 }
 
-/// Refuses a server that is too old.
 async fn check_server(client: &Client) -> Result<(), StoreError> {
     let version =
         client.query_one("SELECT current_setting('server_version_num')::int", &[]).await.map_err(unavailable)?;

@@ -8,19 +8,14 @@ use std::fmt;
 use tokio_postgres::Row;
 use toolwarrant_core::store::StoreError;
 
-/// The state of a run as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// It leads.
     Leading,
-    /// It has not said that it stops, and its lease is over.
+    /// It has not stopped, and its lease is over.
     Silent,
-    /// Its process has died.
     Dead,
-    /// It has stopped as planned.
     Left,
-    /// Another process has taken its place.
     Replaced,
 }
 
@@ -33,28 +28,21 @@ impl fmt::Display for RunState {
 /// A run that leads or has led. A command that changes something is one, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaRun {
-    /// The name of its replica.
     pub name: String,
-    /// Its machine.
     pub machine: String,
-    /// Its epoch. Later runs have greater ones.
+    /// Later runs have greater ones.
     pub epoch: u64,
-    /// The program, with its version.
+    /// With its version.
     pub program: String,
-    /// Its state.
     pub state: RunState,
-    /// Seconds since its latest beat, by the clock of the server.
+    /// By the clock of the server.
     pub silent_seconds: u64,
 }
 
-/// Most runs that are listed.
 const LISTED_MAX: i64 = 20;
 
 impl Postgres {
-    /// Returns the runs that the store knows, the latest first, at most 20.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Returns the latest first.
     pub async fn runs(&self) -> Result<Vec<ReplicaRun>, StoreError> {
         let sql = format!(
             "SELECT name, machine, epoch, program, state, {NOW} - beaten > lease + 1000 AS is_silent, ({NOW} - beaten) / 1000 AS silent
@@ -68,9 +56,6 @@ impl Postgres {
     }
 
     /// Returns the leader that lives, as of the store. Its lease may be over.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn leader(&self) -> Result<Option<Leader>, StoreError> {
         self.inspector.read(|client| async move { runs::find_leader(&client).await }).await
     }

@@ -7,19 +7,17 @@ use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::StoreError;
 
-/// The tables with partitions.
 const TABLES: [&str; 2] = ["ended", "event"];
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Days for which partitions are made ahead.
+/// In days.
 const AHEAD: u32 = 14;
 
-/// Longest time from the acceptance of a task to its end.
+/// From the acceptance of a task to its end.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Makes the partitions of today and of the next days. A day that fails does not keep the others
-/// back.
+/// Makes those of today and the next days. A day that fails does not keep the others back.
 pub(crate) async fn make(client: &Client, now: Timestamp) -> Result<(), StoreError> {
     let mut made = Ok(());
     for (table, day) in missing(client, now, AHEAD).await? {
@@ -28,7 +26,6 @@ pub(crate) async fn make(client: &Client, now: Timestamp) -> Result<(), StoreErr
     made
 }
 
-/// Returns the table and the number of each day without a partition, from today on.
 pub(crate) async fn missing(
     client: &Client,
     now: Timestamp,
@@ -63,19 +60,18 @@ pub(crate) async fn drop_old(client: &Client, before: Timestamp) -> Result<u32, 
     Ok(dropped)
 }
 
-/// Changes tables, in one transaction, while no other replica does. Waits for locks only shortly,
-/// because everybody else waits behind it.
+/// Changes tables while no other replica does. Waits for locks only shortly, because everybody else
+/// waits behind it.
 async fn define(client: &Client, change: &str) -> Result<(), StoreError> {
     let alone = "SELECT pg_advisory_xact_lock(hashtext(current_schema || ' partitions'))";
     client.batch_execute(&format!("{alone}; SET LOCAL lock_timeout = '2s'; {change}")).await.map_err(unavailable)
 }
 
-/// Returns the name of the partition of a day.
 pub(crate) fn name(table: &str, day: u64) -> String {
     format!("{table}_{day:06}")
 }
 
-/// Returns the number of the day of a moment, since the Unix epoch.
+/// Returns the number of the day since the Unix epoch.
 fn number(at: Timestamp) -> u64 {
     at.0 / 1_000 / DAY.as_secs()
 }

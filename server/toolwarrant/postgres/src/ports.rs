@@ -25,7 +25,7 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::TaskId;
 
-/// Time for reads that go through a whole table.
+/// For reads that go through a whole table.
 pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
 
 impl Postgres {
@@ -33,10 +33,7 @@ impl Postgres {
         self.single.ask_to_write(write).await
     }
 
-    /// Ends this run as planned. The next process leads at once.
-    ///
-    /// # Errors
-    /// The store does not answer. The next process waits until the lease is over.
+    /// Ends this run as planned, so that the next process leads at once.
     pub async fn leave(&self) -> Result<(), StoreError> {
         self.write(WriteStatement::new(runs::LEAVE, Vec::new)).await.map(drop)
     }
@@ -88,8 +85,8 @@ impl TaskStore for Postgres {
         }))
     }
 
-    /// Makes partitions ahead, and drops those that are too old; they have the ended tasks of a
-    /// day. Deletes targets that have long cooled down.
+    /// Makes partitions ahead, and drops those that are too old, with the ended tasks of a day.
+    /// Deletes targets that have long cooled down.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         Box::pin(async move {
             let partitions = |client: Arc<PreparedClient>| async move {
@@ -140,11 +137,7 @@ impl TaskStore for Postgres {
 }
 
 impl Postgres {
-    /// Returns the anchor of the audit trail of this replica, if there is one, and the names and
-    /// anchors of the other trails in the order of their names.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Returns the anchors of the own audit trail and, by name, of the others.
     pub async fn audit_anchors(&self) -> Result<(Option<Anchor>, Vec<(String, Anchor)>), StoreError> {
         let found = self.reader.read(|client| async move {
             rows(client.query("SELECT trail, anchor FROM audit_anchor ORDER BY trail", &[]).await)

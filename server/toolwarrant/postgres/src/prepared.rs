@@ -8,7 +8,6 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 use toolwarrant_base::ignore_poison;
 
-/// A connection that prepares each statement once.
 pub(crate) struct PreparedClient {
     client: Client,
     prepared: Mutex<HashMap<String, Statement>>,
@@ -26,7 +25,6 @@ impl PreparedClient {
         Self { client, prepared: Mutex::default() }
     }
 
-    /// Prepares a statement at its first use on this connection.
     pub(crate) async fn prepare_once(&self, sql: &str) -> Result<Statement, Error> {
         let known = ignore_poison(self.prepared.lock()).get(sql).cloned();
         if let Some(statement) = known {
@@ -37,7 +35,6 @@ impl PreparedClient {
         Ok(statement)
     }
 
-    /// Runs a statement that is prepared once.
     pub(crate) async fn query_again(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
         self.client.query(&self.prepare_once(sql).await?, parameters).await
     }

@@ -10,61 +10,55 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use toolwarrant_core::store::StoreError;
 
-/// Maximum number of waiting requests. Further callers wait for a place.
+/// Further callers wait for a place.
 const PLACES: usize = 1024;
 
-/// Most requests in a statement.
 pub(crate) const TOGETHER: usize = 128;
 
-/// Time for which a caller waits for its answer, or for its request to be sent.
+/// For an answer, or for a request to be sent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A request with the channel for its answer.
 pub(crate) type QueuedRequest<Q, A> = (Q, Reply<A>);
 
-/// The channel for the answer to a request.
 pub(crate) struct Reply<A> {
     answer: oneshot::Sender<Result<A, StoreError>>,
-    /// Tells that the request is carried out. Closed once it is withdrawn.
+    /// Closed once the request is withdrawn.
     begin: Option<oneshot::Sender<()>>,
 }
 
 impl<A> Reply<A> {
-    /// Returns true, unless the request is withdrawn. It is carried out from then on.
+    /// Returns false if the request is withdrawn. Otherwise it is carried out from then on.
     pub(crate) fn begin(&mut self) -> bool {
         self.begin.take().is_none_or(|begin| begin.send(()).is_ok())
     }
 
-    /// Answers the request, if somebody waits.
     pub(crate) fn send(self, answer: Result<A, StoreError>) {
         let _ = self.answer.send(answer);
     }
 }
 
-/// The sending end of a queue.
 pub(crate) struct Queue<Q, A>(mpsc::Sender<QueuedRequest<Q, A>>);
 
 impl<Q, A> Queue<Q, A> {
-    /// Returns both ends of a queue.
     pub(crate) fn new() -> (Self, mpsc::Receiver<QueuedRequest<Q, A>>) {
         let (sender, receiver) = mpsc::channel(PLACES);
         (Self(sender), receiver)
     }
 
-    /// Returns the answer to a request. If the future is dropped, only the answer is lost. After an
-    /// error, the request may still be carried out.
+    /// Loses only the answer if the future is dropped. After an error, the request may still be
+    /// carried out.
     pub(crate) async fn ask(&self, request: Q) -> Result<A, StoreError> {
         timeout(PATIENCE, self.learn_fate(request)).await.unwrap_or_else(|_| Err(no_answer()))
     }
 
-    /// The same, and tells with the error if the request may still be carried out.
+    /// Tells with the error if the request may still be carried out.
     pub(crate) async fn ask_to_write(&self, request: Q) -> Result<A, StoreError> {
         let late = || StoreError::Unanswered(format!("no answer for {} s", PATIENCE.as_secs()));
         timeout(PATIENCE, self.learn_fate(request)).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Returns the answer to a request, however long that takes. After an error, the request has
-    /// been carried out already, or never will be. One that was not sent in time is withdrawn.
+    /// Waits however long that takes. After an error, the request has been carried out already, or
+    /// never will be. A request that was not sent in time is withdrawn.
     pub(crate) async fn learn_fate(&self, request: Q) -> Result<A, StoreError> {
         let ((answer, answered), (begin, mut begun)) = (oneshot::channel(), oneshot::channel());
         let gone = || StoreError::Unavailable("a connection of the store has ended; the log says why".to_owned());
@@ -82,14 +76,13 @@ impl<Q, A> Queue<Q, A> {
         answered.await.map_err(|_| gone())?
     }
 
-    /// Returns the number of waiting requests.
     pub(crate) fn length(&self) -> usize {
         self.0.max_capacity() - self.0.capacity()
     }
 }
 
 impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Queue<Q, A> {
-    /// Starts to answer questions. `read` answers many with one statement, in their order.
+    /// Takes `read`, which answers many questions with one statement, in their order.
     pub(crate) fn of_reads<F>(reader: &Arc<Reader>, read: fn(Arc<PreparedClient>, Vec<Q>) -> F) -> Self
     where
         F: Future<Output = Answers<A>> + Send + 'static,
@@ -103,7 +96,6 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Queue<Q, A> {
                 let waiting = waiting.filter_map(|(question, mut reply)| reply.begin().then_some((question, reply)));
                 let (questions, replies): (Vec<Q>, Vec<_>) = waiting.take(TOGETHER).unzip();
                 let answers = match read_together(&reader, read, questions.clone()).await {
-                    // It was refused for one of them.
                     Ok(Err(_)) if questions.len() > 1 => {
                         let mut answers = Vec::new();
                         for question in questions {
@@ -127,10 +119,10 @@ fn no_answer() -> StoreError {
     StoreError::Unavailable(format!("no answer for {} s", PATIENCE.as_secs()))
 }
 
-/// The answers to questions, in their order, or the failure of their statement.
+/// In the order of the questions.
 pub(crate) type Answers<A> = Result<Vec<Result<A, StoreError>>, Error>;
 
-/// Reads the answers with one statement. The inner error is a refusal of the statement.
+/// Returns an inner error if the statement is refused.
 async fn read_together<Q: Clone, A, F: Future<Output = Answers<A>>>(
     reader: &Reader,
     read: fn(Arc<PreparedClient>, Vec<Q>) -> F,

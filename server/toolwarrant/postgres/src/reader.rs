@@ -1,4 +1,5 @@
-//! A connection that reads. Statements of many callers are on their way at the same time.
+//! A connection that reads, and connects again if it has broken. Statements of many callers are on
+//! their way at the same time. Start at [`Reader::read`].
 
 use crate::connection::{Server, unavailable, wait_for_standby};
 use crate::obstacle::describe_missing_standby;
@@ -9,7 +10,6 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use toolwarrant_core::store::StoreError;
 
-/// Reads from the server, and connects again if the connection has broken.
 pub(crate) struct Reader {
     server: Server,
     /// True if a new connection shows only what a failover to the standby keeps.
@@ -17,26 +17,23 @@ pub(crate) struct Reader {
     open: Mutex<Option<Arc<PreparedClient>>>,
 }
 
-/// The usual time in which a read must be answered. The next one then gets a new connection.
+/// After this time, the next read gets a new connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time in which a new connection must have what a failover keeps. It leaves a read the time to say
-/// why it has not.
+/// For a new connection to have what a failover keeps. It leaves a read the time to say why it has
+/// not.
 const STANDBY_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Reader {
-    /// Returns a reader that connects at the first read.
     pub(crate) fn new(server: &Server) -> Self {
         Self { server: server.clone(), is_kept: false, open: Mutex::new(None) }
     }
 
-    /// Returns a reader for what clients are told: it shows only what a failover to the standby
-    /// keeps.
+    /// Shows only what a failover to the standby keeps: for answers to clients.
     pub(crate) fn of_kept_data(server: &Server) -> Self {
         Self { is_kept: true, ..Self::new(server) }
     }
 
-    /// Reads, and reads again if the connection has broken meanwhile.
     pub(crate) async fn read<T, F>(&self, work: impl Fn(Arc<PreparedClient>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -44,7 +41,6 @@ impl Reader {
         self.read_within(PATIENCE, work).await
     }
 
-    /// Reads for at most that long.
     pub(crate) async fn read_within<T, F>(
         &self,
         patience: Duration,
@@ -64,7 +60,6 @@ impl Reader {
         match timeout(patience, read).await {
             Ok(read) => read,
             Err(_) => {
-                // The next read gets a new connection.
                 if let Some(client) = self.open.lock().await.take() {
                     self.server.cancel(&client);
                 }

@@ -17,7 +17,6 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, TaskId, TaskStatus};
 
-/// Finds the tasks in flight with these identities.
 pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identity>) -> Answers<Option<WriteAnswer>> {
     let sql = "
         SELECT place, found.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[]) WITH ORDINALITY
@@ -48,32 +47,28 @@ pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identit
     Ok((1..).zip(&identities).map(of).collect())
 }
 
-/// All columns of a [`Record`] of a task in flight.
 const IN_FLIGHT: &str = "
     SELECT id, application, idem_key, fingerprint, tool, resource, target, created_at, wake_at, version, state, sealed,
            request_id, key_id, arguments, NULL::bigint AS refunded_at
         FROM task WHERE id = ANY($1)";
 
-/// The same of an ended task.
 const ENDED: &str = "
     SELECT id, application, NULL AS idem_key, NULL::bytea AS fingerprint, tool, resource, target, created_at,
            NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed, request_id, key_id, arguments, (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund') AS refunded_at
         FROM ended WHERE id = ANY($1)";
 
-/// Reads each of these tasks.
 pub(crate) async fn tasks_of(client: Arc<PreparedClient>, ids: Vec<TaskId>) -> Answers<Option<Record>> {
     let found = record_rows(&client, &ids).await?;
     let is = |row: &&Row, id| get::<Id>(row, "id").is_ok_and(|found| found.0 == id);
     Ok(ids.into_iter().map(|id| found.iter().find(|row| is(row, id)).map(record).transpose()).collect())
 }
 
-/// Reads these tasks, in any order.
+/// Returns the tasks in any order.
 pub(crate) async fn records(client: &PreparedClient, ids: &[TaskId]) -> Result<Vec<Record>, StoreError> {
     rows(record_rows(client, ids).await)?.iter().map(record).collect()
 }
 
-/// Reads the rows of these tasks. The tables of ended tasks are read only for those that are not in
-/// flight, because they are many.
+/// Reads the tables of ended tasks, which are many, only for those that are not in flight.
 async fn record_rows(client: &PreparedClient, ids: &[TaskId]) -> Result<Vec<Row>, Error> {
     let mut asked: Vec<_> = ids.iter().copied().map(Id).collect();
     let mut found = Vec::new();
@@ -116,7 +111,6 @@ fn identity(row: &Row) -> Result<Identity, StoreError> {
     })
 }
 
-/// Reads tasks in flight with ids above `after`, ordered by id.
 pub(crate) async fn open_tasks(
     client: &PreparedClient,
     after: Option<TaskId>,
@@ -137,7 +131,6 @@ pub(crate) async fn open_tasks(
     found.iter().map(open).collect()
 }
 
-/// Reads tasks, newest first.
 pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result<TaskRows, StoreError> {
     let TaskFilter { application, limit, examine, .. } = &filter;
     let (first, end) = filter.ids();
@@ -175,7 +168,7 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
     Ok(listed)
 }
 
-/// Reads the timeline of a task. The acceptance comes from the row of the task.
+/// Takes the acceptance from the row of the task.
 pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<TimelineEvent>, StoreError> {
     let sql = "SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what, false AS is_event
                    FROM (SELECT id, created_at FROM task UNION ALL SELECT id, created_at FROM ended) AS accepted WHERE id = $1
@@ -191,13 +184,11 @@ pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<Timeline
     rows(client.query(sql, &[&Id(id)]).await)?.iter().map(event).collect()
 }
 
-/// Pause before the ledger is read again, and the number of pauses, while a transaction that may
-/// add earlier entries is open.
+/// Between two reads of the ledger, while a transaction that may add earlier entries is open.
 const LEDGER_PAUSE: Duration = Duration::from_millis(20);
 const LEDGER_PAUSES: u32 = 50;
 
-/// Reads ledger entries with numbers above `after`, in the order of their numbers. Returns only
-/// entries before which no other can still come, and waits up to a second for them.
+/// Returns only entries before which no other can still come, and waits up to a second for them.
 pub(crate) async fn ledger(client: &Client, after: u64, limit: u32) -> Result<Vec<LedgerRow>, StoreError> {
     let sql = "SELECT number, task, application, kind, at,
                       number < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10 AS is_complete
@@ -214,7 +205,6 @@ pub(crate) async fn ledger(client: &Client, after: u64, limit: u32) -> Result<Ve
     Ok(Vec::new())
 }
 
-/// Reads refunds, newest first.
 pub(crate) async fn refunds(client: &Client, filter: RefundFilter) -> Result<Vec<LedgerRow>, StoreError> {
     let RefundFilter { application, since, until, before, limit } = filter;
     let of_application = if application.is_some() { "application = $1" } else { "$1::text IS NULL" };
@@ -241,7 +231,6 @@ fn entry(row: &Row) -> Result<LedgerRow, StoreError> {
     })
 }
 
-/// Reads deduplication keys, in order.
 pub(crate) async fn marks(
     client: &Client,
     space: &'static str,
@@ -253,7 +242,6 @@ pub(crate) async fn marks(
     rows(found)?.iter().map(|row| get::<Vec<u8>>(row, "key").map(Vec::into_boxed_slice)).collect()
 }
 
-/// Returns the time of the store.
 pub(crate) async fn time(client: &Client) -> Result<Timestamp, StoreError> {
     let found = rows(client.query(&format!("SELECT {NOW} AS now"), &[]).await)?;
     found.first().map_or(Ok(0), |row| get(row, "now")).map(moment)

@@ -12,16 +12,12 @@ use toolwarrant_store::{Recovery, not_off};
 use toolwarrant_tasks::machine::abandon;
 use toolwarrant_tasks::store::{Advance, OpenTask, TaskStore};
 
-/// Tasks that are read at once.
 const PAGE: u32 = 100;
 
 impl Postgres {
-    /// Goes on with the data as it is: turns all keys off, and ends the tasks in flight as
-    /// `timeout`, because they may have been sent. `at` is the wall clock. If it fails, no process
-    /// leads before it is called again. Returns the number of tasks that it has ended.
-    ///
-    /// # Errors
-    /// The server does not answer.
+    /// Turns all keys off, and ends the tasks in flight as `timeout`, because they may have been
+    /// sent. `at` is the wall clock. If it fails, no process leads before it is called again.
+    /// Returns the number of ended tasks.
     pub async fn begin_again(&self, at: Timestamp, act: Act) -> Result<u64, StoreError> {
         let sql = format!(
             "BEGIN;
@@ -59,10 +55,6 @@ impl Postgres {
         Ok(ended)
     }
 
-    /// Returns what the store has lost of acknowledged writes, if a process has found that.
-    ///
-    /// # Errors
-    /// The server does not answer.
     pub async fn read_loss(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT lost FROM cluster";
         let read = self.inspector.read(|client| async move { client.query_one(sql, &[]).await.map_err(unavailable) });

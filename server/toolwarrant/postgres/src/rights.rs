@@ -1,12 +1,12 @@
 //! The rights of the account of a replica. The owner of the tables has all of them, and can grant
-//! them to an account that has no others.
+//! them.
 
 use crate::column::{get, rows};
 use crate::connection::{describe, unavailable};
 use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
 
-/// The rights on each table. Nothing that has happened can be changed or removed.
+/// Nothing that has happened can be changed or removed.
 const RIGHTS: [(&str, &str); 19] = [
     ("cluster", "SELECT, UPDATE"),
     ("replica", "SELECT, INSERT, UPDATE, DELETE"),
@@ -29,13 +29,8 @@ const RIGHTS: [(&str, &str); 19] = [
     ("file", "SELECT, INSERT, UPDATE"),
 ];
 
-/// The functions that make and drop partitions.
 const FUNCTIONS: &str = "make_day(text, bigint), drop_day(text, bigint)";
 
-/// Grants these rights to an account.
-///
-/// # Errors
-/// There are no tables, or the account of this session does not own them.
 pub(crate) async fn grant(client: &Client, account: &str) -> Result<(), StoreError> {
     check_visible(client).await?;
     let row = client.query_one("SELECT quote_ident(current_schema()), quote_ident($1)", &[&account]).await;
@@ -66,7 +61,6 @@ pub(crate) async fn grant(client: &Client, account: &str) -> Result<(), StoreErr
     )))
 }
 
-/// Refuses an account that sees no tables.
 async fn check_visible(client: &Client) -> Result<(), StoreError> {
     let sql = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
     match client.query_opt(sql, &[]).await.map_err(unavailable)? {
@@ -78,8 +72,7 @@ async fn check_visible(client: &Client) -> Result<(), StoreError> {
     }
 }
 
-/// Returns the rights that an account lacks, such as `DELETE on task`; by default that of this
-/// session.
+/// Returns those such as `DELETE on task`; by default of this session.
 pub(crate) async fn missing(client: &Client, account: Option<&str>) -> Result<Vec<String>, StoreError> {
     let all = RIGHTS.iter().flat_map(|(table, rights)| rights.split(", ").map(move |right| (*table, right)));
     let (tables, rights): (Vec<_>, Vec<_>) = all.unzip();
@@ -94,7 +87,6 @@ pub(crate) async fn missing(client: &Client, account: Option<&str>) -> Result<Ve
     found.iter().map(|row| get(row, "what")).collect()
 }
 
-/// Refuses an account that sees no tables, or has not the rights of a replica.
 pub(crate) async fn check(client: &Client) -> Result<(), StoreError> {
     check_visible(client).await?;
     let missing = missing(client, None).await?;

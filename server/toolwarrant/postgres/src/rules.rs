@@ -8,7 +8,6 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_store::{Figure, IntegrityRule, VIOLATIONS_MAX, check_charges};
 use toolwarrant_tasks::task::{Task, TaskStatus};
 
-/// References that lead nowhere.
 const INTEGRITY: &str = "
     SELECT task AS id, 'has a timeline and no row' AS what FROM event
         WHERE NOT EXISTS (SELECT FROM task WHERE id = event.task) AND NOT EXISTS (SELECT FROM ended WHERE id = event.task)
@@ -49,7 +48,6 @@ const RECORDS: &str = "
         WHERE (SELECT count(*) <> known.version OR min(event.version) < 1 OR max(event.version) > known.version
                FROM event WHERE event.task = known.id)";
 
-/// All tasks, with their state and the kinds of their ledger entries.
 const TASKS: &str = "
     SELECT id, version, state, created_at, wake_at, NULL AS status, NULL::bigint AS finished_at,
            ARRAY(SELECT kind FROM ledger WHERE task = task.id) AS kinds
@@ -58,7 +56,6 @@ const TASKS: &str = "
     SELECT id, version, state, created_at, NULL, status, finished_at, ARRAY(SELECT kind FROM ledger WHERE task = ended.id)
         FROM ended WHERE id > $1 ORDER BY id LIMIT 10000";
 
-/// Returns the violations of a rule.
 pub(crate) async fn violations(client: &Client, rule: IntegrityRule) -> Result<Vec<String>, StoreError> {
     let mut found = match rule {
         IntegrityRule::Integrity => select(client, INTEGRITY).await,
@@ -96,7 +93,6 @@ pub(crate) async fn violations(client: &Client, rule: IntegrityRule) -> Result<V
     Ok(found)
 }
 
-/// Returns the contradictions between the columns of a task and its state.
 fn contradictions(task: Result<Task, StoreError>, row: &Row) -> Result<Vec<String>, StoreError> {
     let task = match task {
         Ok(task) => task,
@@ -118,7 +114,6 @@ pub(crate) async fn select(client: &Client, sql: &str) -> Result<Vec<String>, St
     found.iter().map(|row| Ok(format!("{} {}", get::<Id>(row, "id")?.0, get::<&str>(row, "what")?))).collect()
 }
 
-/// Calls `check` for every task with its state and its row.
 async fn judge(
     client: &Client,
     check: impl Fn(Result<Task, StoreError>, &Row) -> Result<Vec<String>, StoreError>,
@@ -138,7 +133,6 @@ async fn judge(
     }
 }
 
-/// Returns the tables of the layout that are missing.
 async fn layout(client: &Client) -> Result<Vec<String>, StoreError> {
     let names: Vec<_> =
         crate::SCHEMA.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next()).collect();
@@ -147,7 +141,6 @@ async fn layout(client: &Client) -> Result<Vec<String>, StoreError> {
     missing.iter().map(|row| Ok(format!("table {} is missing", get::<&str>(row, "name")?))).collect()
 }
 
-/// Returns the number of rows of each kind, with the oldest time.
 pub(crate) async fn figures(client: &Client) -> Result<Vec<Figure>, StoreError> {
     let mut figures = Vec::new();
     for (what, sql) in [

@@ -3,6 +3,7 @@
 //! A run begins with a trusted store. After a failover, the server may lack writes that it had
 //! acknowledged. It has them all if each commit had waited for the standby, or if the last run has
 //! left: that is its last write. Otherwise the store counts as lost until an operator decides.
+//! Start at [`begin`].
 
 use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
@@ -13,58 +14,47 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::store::StoreError;
 
-/// The process that leads, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leader {
-    /// The name of its replica.
     pub name: String,
-    /// Its machine.
     pub machine: String,
 }
 
-/// The run to begin.
 #[derive(Clone, Debug)]
 pub struct NewRun {
-    /// The name of the replica, which the next run has too.
+    /// The next run has it, too.
     pub name: String,
-    /// The former run of the same data folder. Its process is dead, because the lock of the folder
-    /// is this one's.
+    /// Of the same data folder. Its process is dead, because this one has the lock of the folder.
     pub former: Option<u64>,
-    /// The name of its machine.
     pub machine: String,
-    /// The program, with its version.
+    /// With its version.
     pub program: String,
-    /// The length of its lease.
     pub lease: Duration,
-    /// The fingerprint of its master key.
+    /// Of the master key.
     pub key: Digest,
-    /// The latest beat that a process of the same data folder has seen. A store without it has lost
+    /// The latest that a process of the same data folder has seen. A store without it has lost
     /// something.
     pub seen: Option<SeenBeat>,
-    /// True if it goes on with a store that has lost writes. No other run begins before it has put
-    /// the store in order.
+    /// Goes on with a store that has lost writes. No other run begins before it has put the store
+    /// in order.
     pub mends: bool,
 }
 
-/// A beat of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeenBeat {
-    /// The run.
     pub epoch: u64,
-    /// The number of its beats so far.
     pub number: u64,
 }
 
-/// Days for which a run is kept in the store.
 const KEPT_DAYS: i64 = 30;
 
-/// The number of connections of a run that write.
+/// Connections that write.
 pub(crate) const LANES: usize = 3;
 
-/// The timeline of the server. A copy that becomes the server has a later one.
+/// A copy that becomes the server has a later one.
 pub(crate) const TIMELINE: &str = "left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
-/// The time of the server in milliseconds.
+/// In milliseconds.
 pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The condition on which writes land: no copy has replaced the server since the run began.
@@ -75,10 +65,8 @@ pub(crate) const LANDS: &str =
 const SYNCHRONOUS: &str = "(current_setting('synchronous_standby_names') <> ''
     AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))";
 
-/// The layout of the tables that this program reads and writes.
 pub(crate) const LAYOUT: i32 = 3;
 
-/// Refuses a layout that this program does not know.
 pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
     let (age, remedy) = match layout.cmp(&LAYOUT) {
         Ordering::Equal => return Ok(()),
@@ -90,21 +78,20 @@ pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
     )))
 }
 
-/// Notes that the process of a run is dead. Nothing that it wrote lands any more.
+/// Keeps everything that the run still writes from landing.
 pub(crate) async fn note_death(client: &Client, epoch: u64) -> Result<(), Error> {
     let sql = "WITH dead AS (UPDATE replica SET state = 'dead' WHERE state = 'serving' AND epoch = $1 RETURNING epoch)
                DELETE FROM writer USING dead WHERE writer.epoch = dead.epoch";
     client.execute(sql, &[&epoch.cast_signed()]).await.map(drop)
 }
 
-/// A run that has begun.
 pub(crate) struct Begun {
     pub(crate) epoch: u64,
-    /// The time of the server.
+    /// Of the server.
     pub(crate) time: Timestamp,
 }
 
-/// Begins a run, and ends all others. The inner error says what the store has lost.
+/// Ends all other runs. The inner error says what the store has lost.
 pub(crate) async fn begin(client: &mut Client, new: &NewRun) -> Result<Result<Begun, String>, StoreError> {
     let NewRun { name, machine, program, lease, mends, .. } = new;
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
@@ -159,13 +146,11 @@ async fn find_loss(client: &Transaction<'_>, new: &NewRun) -> Result<Option<Stri
     Ok(found)
 }
 
-/// Describes that the store lacks what a replica has seen.
 pub(crate) fn describe_lack(name: &str) -> String {
     format!("it lacks what `{name}` has seen, as an older copy does")
 }
 
-/// Returns true if the store lacks a beat. An operator has accepted the loss of those from before
-/// the data was restored.
+/// Returns true if the store lacks a beat whose loss no operator has accepted by a restore.
 pub(crate) async fn lacks(client: &impl GenericClient, seen: Option<SeenBeat>) -> Result<bool, Error> {
     let Some(SeenBeat { epoch, number }) = seen else { return Ok(false) };
     let sql = format!(
@@ -176,8 +161,7 @@ pub(crate) async fn lacks(client: &impl GenericClient, seen: Option<SeenBeat>) -
     Ok(client.query_one(&sql, &[&epoch.cast_signed(), &number.cast_signed()]).await?.get(0))
 }
 
-/// Shows that a run lives. Returns the time of the server and the number of the beat; `None` if the
-/// run has ended.
+/// Returns the time of the server and the number of the beat; `None` if the run has ended.
 pub(crate) async fn beat(client: &Client, epoch: u64) -> Result<Option<(Timestamp, u64)>, Error> {
     let sql = format!(
         "WITH beaten AS (
@@ -197,8 +181,7 @@ pub(crate) const LEAVE: &str = ",
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch AND writer.number <> $3)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
 
-/// The leader whose beats have not been missed for longer than its lease, by the clock of the
-/// server.
+/// Returns the leader whose lease is not over, by the clock of the server.
 pub(crate) async fn find_leader(client: &Client) -> Result<Option<Leader>, StoreError> {
     let sql = format!("SELECT name, machine FROM replica WHERE state = 'serving' AND {NOW} - beaten <= lease + 1000");
     let found = rows(client.query(&sql, &[]).await)?;

@@ -10,17 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
-/// Makes connections without encryption, if the driver negotiates directly: it then sends nothing
-/// of TLS itself.
 #[derive(Clone, Copy)]
 pub(crate) struct ScramOnly;
 
-/// A connection that ends if the first message of its server asks for anything but SCRAM.
+/// It ends if the first message of its server asks for anything but SCRAM.
 pub(crate) struct ScramStream {
     socket: Socket,
     /// Type, length and code of the first message.
     head: [u8; 9],
-    /// The number of bytes of it that have arrived.
     length: usize,
 }
 
@@ -51,8 +48,8 @@ impl TlsStream for ScramStream {
 }
 
 impl ScramStream {
-    /// Examines what has arrived. The driver answers a message only when it has arrived as a whole,
-    /// and none that asks for a password is shorter than the head.
+    /// Needs no more than the head: the driver answers only whole messages, and none that asks for
+    /// a password is shorter.
     fn examine(&mut self, bytes: &[u8]) -> io::Result<()> {
         let taken = bytes.len().min(self.head.len() - self.length);
         self.head[self.length..][..taken].copy_from_slice(&bytes[..taken]);

@@ -5,8 +5,8 @@ use crate::connection::{Server, unavailable};
 use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
 
-/// Refuses a pooler that shares sessions. While another connection is inside of a transaction,
-/// this one must still have the session that it had before, and the other one must have another.
+/// Begins a transaction on another connection: this one must keep its session, and the other one
+/// must have another.
 pub(crate) async fn check(server: &Server, client: &Client) -> Result<(), StoreError> {
     let before = process(client).await?;
     let other = server.connect().await?;
@@ -24,7 +24,6 @@ pub(crate) async fn check(server: &Server, client: &Client) -> Result<(), StoreE
     }
 }
 
-/// Returns the process of the server that serves a connection.
 async fn process(client: &Client) -> Result<i32, StoreError> {
     Ok(client.query_one("SELECT pg_backend_pid()", &[]).await.map_err(unavailable)?.get(0))
 }

@@ -6,19 +6,17 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::store::StoreError;
 
-/// Carries out one write at a time.
 pub(crate) struct Single;
 
-/// A write. Its statement ends with rows of `turn.one` and a number, the `answer`.
+/// The statement ends with rows of `turn.one` and a number, the `answer`.
 pub(crate) struct WriteStatement {
     pub(crate) sql: String,
     pub(crate) parameters: Box<dyn Fn() -> Vec<Parameter> + Send + Sync>,
-    /// The conflict that the violation of a constraint stands for, by its name.
+    /// By the name of the violated constraint.
     pub(crate) conflicts: Vec<(&'static str, String)>,
 }
 
 impl WriteStatement {
-    /// Returns a write that conflicts with nothing.
     pub(crate) fn new(sql: impl Into<String>, parameters: impl Fn() -> Vec<Parameter> + Send + Sync + 'static) -> Self {
         Self { sql: sql.into(), parameters: Box::new(parameters), conflicts: Vec::new() }
     }

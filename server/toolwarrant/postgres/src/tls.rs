@@ -9,10 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres_rustls_improved::MakeRustlsConnect;
 
-/// Sets encryption up.
-///
-/// # Errors
-/// The file, or the system, has no certificate authorities.
 pub(crate) fn make_encryption(authorities: Option<&Path>) -> Result<MakeRustlsConnect, String> {
     let failed = |error: rustls::Error| format!("cannot set up TLS: {error}");
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -3,22 +3,20 @@
 use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
 
-/// A URL whose parameters are known.
 #[derive(Debug, Default)]
 pub(crate) struct StoreUrl {
-    /// The URL with the parameters that the driver takes.
+    /// With the parameters that the driver takes.
     pub(crate) url: String,
     pub(crate) mode: Mode,
-    /// The file of the certificate authorities; `None` for those of the system.
+    /// `None` for the certificate authorities of the system.
     pub(crate) authorities: Option<PathBuf>,
 }
 
 /// The connections that are encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// None: `sslmode=disable`.
+    /// `sslmode=disable`.
     Never,
-    /// Those to other machines.
     #[default]
     OtherMachines,
     /// All but those to sockets.
@@ -26,10 +24,7 @@ pub(crate) enum Mode {
 }
 
 impl StoreUrl {
-    /// Reads the parameters of a URL.
-    ///
-    /// # Errors
-    /// A parameter, or its value, is refused. The text names it, and what is allowed.
+    /// Names a refused parameter, and what is allowed.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         // A question mark before the `@` is part of the account.
         let account = url.find('@').unwrap_or(0);

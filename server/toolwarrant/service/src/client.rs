@@ -1,5 +1,4 @@
-//! Carries out the commands of a client: passes the tools of the contract to them, and prints their
-//! results.
+//! Carries out the commands of a client, and prints their results.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -9,10 +8,10 @@ use toolwarrant_client::{Called, ClientCommand, ClientNames, ToolShape, call, si
 use toolwarrant_core::catalogue::{Catalogue, HttpDef, ToolDef};
 use toolwarrant_operator::render;
 
-/// The exit code of a refused call that may succeed later: `EX_TEMPFAIL` of sysexits.h.
+/// `EX_TEMPFAIL` of sysexits.h: a refused call may succeed later.
 const TRY_AGAIN: u8 = 75;
 
-/// Carries out one command. With `json`, a failed call is printed as JSON, like a result.
+/// Prints a failed call as JSON too, with `json`.
 pub(crate) fn run(
     command: &ClientCommand,
     json: bool,
@@ -67,19 +66,18 @@ fn shape(tool: &ToolDef) -> ToolShape {
     ToolShape { name: tool.name, input_schema: tool.input_schema, route, reads: tool.hints.read_only }
 }
 
-/// Prints one JSON document, for a terminal over several lines.
 fn print_json(value: &Value) {
     let is_terminal = std::io::stdout().is_terminal();
     print(&if is_terminal { render::json(value) } else { format!("{value}\n") });
 }
 
-/// Prints `text`. A closed standard output is no error.
+/// Ignores a closed standard output.
 fn print(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Prints a message for people. A closed standard error is no error.
+/// Ignores a closed standard error.
 fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", render::plain(text));
 }

@@ -1,5 +1,5 @@
-//! The core of a server, over an opened data folder: audit, engine, nonces and pipeline. The
-//! program and the servers of tests compose it here.
+//! The core of a server, over an opened data folder: audit, engine, nonces and pipeline. Programs
+//! and test servers compose it.
 
 use crate::service::require_executor;
 use anyhow::{Context, Result};
@@ -19,23 +19,23 @@ use toolwarrant_tasks::executor::Executor;
 pub struct CoreParts<'a> {
     /// The contract.
     pub catalogue: &'static Catalogue,
-    /// The executor; `None` for a contract without tasks.
+    /// `None` for a contract without tasks.
     pub executor: Option<Arc<dyn Executor>>,
-    /// The data folder and what is in it. The audit trail is written there.
+    /// The audit trail is written there.
     pub folder: &'a DataFolder,
-    /// The store and everything else in the data folder.
+    /// The opened data.
     pub data: &'a OpenedData,
     /// Randomness for ids.
     pub random: Random,
     /// The options of the audit.
     pub audit: AuditOptions,
-    /// Maximum number of tasks in flight.
+    /// The most in flight.
     pub max_in_flight: usize,
 }
 
-/// A composed core. Of its parts, only the writer of the audit runs yet.
+/// A composed core. Only the writer of the audit runs yet.
 pub struct Core {
-    /// The engine, which does not run yet.
+    /// Does not run yet.
     pub engine: Arc<Engine>,
     /// The retention of the trail.
     pub keeper: AuditKeeper,
@@ -46,10 +46,6 @@ pub struct Core {
 
 impl Core {
     /// Starts the audit, and reads what is in flight.
-    ///
-    /// # Errors
-    /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks
-    /// of the contract.
     pub async fn compose(parts: CoreParts<'_>) -> Result<Self> {
         let CoreParts { catalogue, executor, folder, data, random, audit, max_in_flight } = parts;
         let OpenedData { registry, keyring, database, shared, clock } = data;
@@ -81,7 +77,7 @@ impl Core {
         Ok(Self { engine, keeper, audit, nonces, without_address })
     }
 
-    /// Returns the pipeline of calls to these handlers, and the other parts.
+    /// Returns the pipeline and the other parts.
     pub fn pipeline<H: Handlers>(self, handlers: H, data: &OpenedData) -> (Pipeline<H>, Arc<Engine>, AuditKeeper) {
         let Self { engine, keeper, audit, nonces, without_address } = self;
         let OpenedData { registry, clock, .. } = data;

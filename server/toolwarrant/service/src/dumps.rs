@@ -2,12 +2,8 @@
 
 use std::io;
 
-/// Forbids core dumps, and keeps other processes of the same user from reading this one. Files
-/// below `/proc` that show its memory and its open files then belong to root. On systems other than
-/// Linux, only core dumps are forbidden.
-///
-/// # Errors
-/// The system refuses it.
+/// Forbids core dumps. On Linux, files below `/proc` that show memory and open files then belong to
+/// root.
 pub(crate) fn forbid() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;

@@ -2,8 +2,7 @@
 //! targets of tools.
 //!
 //! `contract!` generates a trait for each file of `tools/`, with a method for each tool. The
-//! framework checks the key, the permission, the arguments and the capability before it calls the
-//! method.
+//! framework checks key, permission, arguments and capability before it calls the method.
 //!
 //! ```
 //! mod contract {

@@ -1,7 +1,7 @@
 //! SIGHUP: the program reads or opens renewed files again, and continues to serve.
 //!
-//! A signal that is ignored at the start, as under `nohup`, stays ignored. If the terminal is
-//! gone, the program stops as for SIGTERM, because Ctrl-C cannot reach it any more.
+//! A signal that is ignored at the start, as under `nohup`, stays ignored. Without its terminal,
+//! the program stops as for SIGTERM, because Ctrl-C cannot reach it.
 
 use std::fs;
 use std::future::pending;
@@ -9,25 +9,19 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Something that is read or opened again.
 pub(crate) struct Renewal {
-    /// The name for the log: `certificates`.
+    /// For the log.
     pub(crate) what: &'static str,
-    /// Reads or opens it again; may read and write files. After a failure, the old state remains.
+    /// May read and write files. After a failure, the old state remains.
     pub(crate) renew: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
-/// SIGHUP, unless it is ignored.
 pub(crate) struct Hangup {
     signal: Option<Signal>,
     had_terminal: bool,
 }
 
 impl Hangup {
-    /// Starts to listen.
-    ///
-    /// # Errors
-    /// The system refuses it.
     pub(crate) fn listen() -> io::Result<Self> {
         let signal = if is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Self { signal, had_terminal: has_terminal() })
@@ -67,8 +61,7 @@ fn has_terminal() -> bool {
     io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
-/// Returns true if SIGHUP was ignored when this process started. Only Linux reports this without
-/// unsafe code; on other systems the signal counts as not ignored.
+/// Returns true if SIGHUP was ignored at the start. Only Linux reports this without unsafe code.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -41,15 +41,12 @@
 //! # }
 //! ```
 //!
-//! This program serves the contract at `/mcp`. It has operator commands, a doctor, metrics and a
-//! data folder. The repository's `docs/service.md` builds one step by step.
+//! This program serves the contract at `/mcp`, with operator commands, a doctor, metrics and a data
+//! folder. The repository's `docs/service.md` builds one step by step.
 //!
-//! A service needs no other crate of the framework. Start at [`Program`] and [`Service`]; implement
-//! the traits of [`handler`] and, for a contract with tasks, [`tasks::Executor`]. The other modules
-//! hold what a service may add.
+//! A service needs no other crate of the framework. Start at [`Program`] and [`Service`].
 //!
-//! The API consists of the items on this page and in its modules. Hidden modules can change at any
-//! time: generated code and `toolwarrant-testing` use them.
+//! Hidden modules can change at any time: generated code and `toolwarrant-testing` use them.
 
 #![warn(missing_docs)]
 
@@ -89,26 +86,26 @@ pub mod contract {
     pub use toolwarrant_core::pipeline::Handlers;
 }
 
-/// Results that are rendered once and sent many times: for long lists whose items seldom change.
+/// Results that are rendered once and sent many times, such as long lists.
 pub mod rendered {
     pub use toolwarrant_core::reply::{ListWriter, Prepared, Ready, Recipient, RenderBudget, Rendered, TargetIds};
 }
 
-/// Text by its origin: of this program, of a vendor, or secret.
+/// Text of this program, of a vendor, or secret.
 pub mod text {
     pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
     pub use toolwarrant_base::wording::{Ours, Words};
     pub use toolwarrant_base::words;
 }
 
-/// Tables of the service in the configuration file, and the credentials that they name.
+/// Tables of the configuration file, and the credentials that they name.
 pub mod config {
     pub use toolwarrant_operator::{
         Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
     };
 }
 
-/// Requests to an upstream, and the listener that shows from which address a request came.
+/// Requests to an upstream, and a listener that shows from which address a request came.
 pub mod http {
     pub use toolwarrant_http::callback::{CallbackListener, CallbackPaths, CallbackSource, Expected};
     pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
@@ -120,19 +117,19 @@ pub mod files {
     pub use toolwarrant_core::store::StoreError;
 }
 
-/// Small helpers that the framework and services share.
+/// Small helpers.
 pub mod base {
     pub use toolwarrant_base::random::SplitMix;
     pub use toolwarrant_base::{durable, hex, ignore_poison, way};
 }
 
-/// The composition of a server, for `toolwarrant-testing`. Do not use it by hand.
+/// For `toolwarrant-testing` only.
 #[doc(hidden)]
 pub mod composition {
     pub use crate::core::{Core, CoreParts};
 }
 
-/// The API of generated code. Do not use it by hand.
+/// For generated code only.
 #[doc(hidden)]
 pub mod runtime {
     pub use toolwarrant_core::*;

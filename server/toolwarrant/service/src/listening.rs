@@ -14,7 +14,6 @@ use toolwarrant_operator::cli::{EdgeOptions, ServeOptions};
 use toolwarrant_operator::flags::{ADMIN_LISTEN, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
 use toolwarrant_operator::metrics::ServiceStatus;
 
-/// The listeners of a server, and the rules for connections and requests.
 pub(crate) struct Listening {
     /// Has the address, and refuses connections until it listens.
     pub(crate) socket: TcpSocket,
@@ -22,17 +21,11 @@ pub(crate) struct Listening {
     pub(crate) limits: Limits,
     pub(crate) limiter: Arc<ConnectionLimiter>,
     pub(crate) policy: HostOriginPolicy,
-    /// The URL at which clients reach the server.
     pub(crate) url: String,
     pub(crate) monitor: Option<(Monitor, Arc<ServiceStatus>)>,
 }
 
 impl Listening {
-    /// Listens for the monitor, and takes the address for clients.
-    ///
-    /// # Errors
-    /// An option is wrong, or an address cannot be listened on. The message names the flag that
-    /// helps.
     pub(crate) async fn open(options: ServeOptions, names: &Arc<Names>) -> Result<Self> {
         let ServeOptions {
             listen,
@@ -73,28 +66,22 @@ impl Listening {
     }
 }
 
-/// Binds a socket that does not listen yet.
 fn take_address(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // As a listener has it, so that an address of connections that have just ended is free.
+    // So that an address of connections that have just ended is free.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
 }
 
-/// Listens at an address that was taken.
-///
-/// # Errors
-/// Another program listens there. The message names the flag that helps.
 pub(crate) fn listen(socket: TcpSocket) -> Result<TcpListener> {
     let address = socket.local_addr().context("cannot read the address to listen on")?;
     socket.listen(BACKLOG).map_err(|error| cannot_listen(LISTEN, address, &error))
 }
 
-/// Connections that may wait to be accepted: as many as Linux usually allows.
+/// As many as Linux usually allows.
 const BACKLOG: u32 = 4_096;
 
-/// The certificate, the trusted proxies and the limits of the public listener.
 fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
     let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } = options;
     let tls = match (tls_cert, tls_key) {
@@ -117,7 +104,6 @@ fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Li
     Ok((tls, TrustedProxies::new(&trust_proxies)?, limits))
 }
 
-/// Returns a warning if others can read the traffic of a listener.
 pub(crate) fn in_clear(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> Option<String> {
     let overheard = tls.is_none() && !bound.ip().to_canonical().is_loopback();
     let advice = format!("--{TLS_CERT} and --{TLS_KEY} encrypt them, or a proxy in front does");
@@ -128,7 +114,7 @@ pub(crate) fn url_of(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> String {
     format!("{}://{bound}", if tls.is_some() { "https" } else { "http" })
 }
 
-/// The path of a URL, without a slash at its end.
+/// Drops a slash at the end.
 pub(crate) fn base_path(url: &str) -> &str {
     let after = url.split_once("://").map_or("", |(_, after)| after);
     after.find('/').map_or("", |at| after[at..].trim_end_matches('/'))

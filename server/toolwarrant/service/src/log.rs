@@ -1,5 +1,5 @@
-//! The output of the program: log and error messages on standard error, everything else on standard
-//! output. Nothing here waits for either stream.
+//! The output of the program: log and errors on standard error, the rest on standard output.
+//! Nothing here waits for either.
 
 use crate::outlet::Outlet;
 use anyhow::{Context, Result};
@@ -13,20 +13,16 @@ use toolwarrant_base::text::clean;
 use toolwarrant_core::counts::LOST_LINES;
 use toolwarrant_operator::cli::{LogFormat, LogOptions};
 
-/// Time for the last lines. A pipe without a reader must not keep the program from ending.
+/// A pipe without a reader must not keep the program from ending.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Both streams. Dropping this waits for the last lines, for a short time.
+/// Dropping this waits for the last lines.
 pub(crate) struct Streams {
     output: Outlet,
     error: Outlet,
 }
 
 impl Streams {
-    /// Starts the threads that write.
-    ///
-    /// # Errors
-    /// The system starts no thread.
     pub(crate) fn start() -> Result<Self> {
         let no_thread = "cannot start a thread that writes what this program says";
         let output = Outlet::start("stdout", stdout(), || ()).context(no_thread)?;
@@ -34,7 +30,6 @@ impl Streams {
         Ok(Self { output, error })
     }
 
-    /// Starts the log. A panic becomes a line of the log.
     pub(crate) fn log(&self, LogOptions { level, format }: LogOptions) {
         // The writer takes each event as one piece.
         let error = Arc::new(self.error.clone());
@@ -46,12 +41,10 @@ impl Streams {
         panic::set_hook(Box::new(log_panic));
     }
 
-    /// Prints `text`.
     pub(crate) fn say(&self, text: &str) {
         self.output.put(text.as_bytes());
     }
 
-    /// Prints an error message for people.
     pub(crate) fn complain(&self, text: &str) {
         self.error.put(text.as_bytes());
     }
@@ -65,8 +58,7 @@ impl Drop for Streams {
     }
 }
 
-/// Logs the number of lines that were lost since the last call. The level is the highest one,
-/// because the lost lines can have any level.
+/// Logs lost lines as errors, because they can have any level.
 fn report_lost() {
     static REPORTED: AtomicU64 = AtomicU64::new(0);
     let lost = LOST_LINES.get();

@@ -1,5 +1,4 @@
-//! The operator's side: names, flags, commands, lists, checks and the state of upstreams that a
-//! service adds.
+//! The operator's side of a service: names, flags, commands, lists, checks and upstreams.
 //!
 //! # Flags
 //!

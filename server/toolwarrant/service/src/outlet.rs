@@ -1,8 +1,8 @@
 //! Writes to a stream that may be stuck, and never waits for it.
 //!
 //! A pipe without a reader, a stopped terminal and a full disk accept no data. Lines in an
-//! [`Outlet`] wait in memory, up to a limit, while a separate thread writes them. Lines that do not
-//! fit or cannot be written are lost, and counted in [`LOST_LINES`].
+//! [`Outlet`] wait in memory, up to a limit, while a thread writes them. Lost lines are counted in
+//! [`LOST_LINES`].
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::LOST_LINES;
 
-/// Maximum number of bytes that wait. The same number can be in the middle of a write.
+/// The same number of bytes can be in the middle of a write.
 const WAITING_MAX: usize = 256 << 10;
 
-/// Pause before the next attempt on a nonblocking stream that would block, such as a shared
-/// terminal.
+/// Pause if a nonblocking stream would block, such as a shared terminal.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// A stream, behind a thread that writes to it.
 #[derive(Clone)]
 pub(crate) struct Outlet(Arc<Shared>);
 
@@ -35,10 +33,7 @@ struct Queue {
 }
 
 impl Outlet {
-    /// Starts the thread. It calls `wrote` whenever it has written all waiting lines.
-    ///
-    /// # Errors
-    /// The system starts no thread.
+    /// Starts a thread, which calls `wrote` whenever all waiting lines are written.
     pub(crate) fn start(
         name: &'static str,
         stream: impl Write + Send + 'static,
@@ -50,7 +45,6 @@ impl Outlet {
         Ok(Self(shared))
     }
 
-    /// Takes lines, all or none of them.
     pub(crate) fn put(&self, lines: &[u8]) {
         let mut queue = self.0.lock();
         if queue.waiting.len() + lines.len() > WAITING_MAX {
@@ -61,7 +55,6 @@ impl Outlet {
         }
     }
 
-    /// Waits until all has been written, or until `end`.
     pub(crate) fn flush(&self, end: Instant) {
         let busy = |queue: &mut Queue| queue.is_writing || !queue.waiting.is_empty();
         let patience = end.saturating_duration_since(Instant::now());
@@ -102,7 +95,7 @@ impl Shared {
     }
 }
 
-/// Writes lines, and counts those that are lost. Returns true if no line is lost.
+/// Returns true if no line is lost.
 fn write_all(stream: &mut impl Write, lines: &[u8]) -> bool {
     let mut rest = lines;
     loop {

@@ -29,8 +29,7 @@ use toolwarrant_operator::{
     OperatorError, OwnCommand, StoreOptions, render,
 };
 
-/// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
-/// commands.
+/// The program of a service, with the flags `F` and the commands `C` that it adds.
 pub struct Program<F = NoFlags, C = NoCommands> {
     identity: Identity,
     about: &'static str,
@@ -41,8 +40,8 @@ pub struct Program<F = NoFlags, C = NoCommands> {
 }
 
 impl Program {
-    /// A program with the [usual names](Names::of). `name` consists of lower-case letters, digits
-    /// and hyphens. `about` is one sentence about the service.
+    /// Makes a program with the [usual names](Names::of). `name` has lower-case letters, digits and
+    /// hyphens.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
         Self::with_names(Names::of(name, version), about)
@@ -50,7 +49,7 @@ impl Program {
 }
 
 impl<F: Flags> Program<F> {
-    /// A program with other names, or with flags of its own.
+    /// Makes a program with other names, or with flags of its own.
     #[must_use]
     pub fn with_names(names: Names, about: &'static str) -> Self {
         let usage = "Without a command it serves. The other commands are for the operator, and work whether a server runs or not.";
@@ -66,15 +65,14 @@ impl<F: Flags> Program<F> {
 }
 
 impl<F: Flags, C: OwnCommand> Program<F, C> {
-    /// Adds commands, which the help shows after those for resources. [`Service::commands`] carries
-    /// them out.
+    /// Adds commands, which [`Service::commands`] carries out.
     #[must_use]
     pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
         let Self { identity, about, usage, tables, alone, added: PhantomData } = self;
         Program { identity, about, usage, tables, alone, added: PhantomData }
     }
 
-    /// Replaces the sentences in which `--help` describes a start without a command.
+    /// Replaces the text of `--help` about a start without a command.
     #[must_use]
     pub fn usage(self, usage: &'static str) -> Self {
         Self { usage, ..self }
@@ -87,8 +85,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
-    /// Sets the call that the first start prints as a command to paste. Without it, the command
-    /// lists the tools.
+    /// Sets the call that the first start prints as a command. Default: it lists the tools.
     #[must_use]
     pub fn try_first(mut self, tool: &'static str, arguments: Value) -> Self {
         self.identity.demo.first_call = Some((tool, arguments));
@@ -102,22 +99,22 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
-    /// Refuses to serve from a store that replicas share if `alone` returns the reason: a sentence
-    /// fragment about what this process keeps for itself, and what to use instead.
+    /// Refuses to serve from a store that replicas share if `alone` returns a reason: a fragment
+    /// about what this process keeps for itself, and what to use instead.
     #[must_use]
     pub fn alone(self, alone: Alone<F>) -> Self {
         Self { alone, ..self }
     }
 
-    /// Adds a table of the configuration file. The service reads it in [`Setup::config`].
+    /// Adds a table of the configuration file, for [`Setup::config`].
     #[must_use]
     pub fn table(mut self, table: ConfigTable) -> Self {
         self.tables.push(table);
         self
     }
 
-    /// Reads the command line, then serves or carries out one command. `compose` makes the service.
-    /// It is called at most once, and only if the command needs the service.
+    /// Serves or carries out one command. `compose` makes the service, at most once, if the command
+    /// needs it.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>) -> ExitCode {
         let Self { about, usage, tables, .. } = &self;
         let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables };
@@ -182,8 +179,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         done.unwrap_or_else(|error| complain(&error, name, json, |text| streams.complain(text)))
     }
 
-    /// Carries out one command and prints the answer. The exit code is a failure also if a fault is
-    /// found.
+    /// Fails also if a fault is found.
     fn operate<H: Handlers>(
         self,
         command: OperatorCommand,
@@ -242,7 +238,6 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         })
     }
 
-    /// Serves until a signal arrives.
     fn serve<H: Handlers>(
         self,
         serve: ServeOptions,
@@ -266,7 +261,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let server = start.finish(&runtime, answering, around)?;
         let served = server.run(&runtime, signals, |text| streams.say(text), json);
         drop(entered);
-        // All that must be stored is stored. An operator's command may still read files.
+        // An operator's command may still read files.
         runtime.shutdown_timeout(COMMANDS_END_WITHIN);
         // With `--json`, standard output has its one document already.
         let failed = |error| complain(&error, name, false, |text| streams.complain(text));
@@ -274,8 +269,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     }
 }
 
-/// Reports the failure of a command: to people on standard error, to programs as one JSON document
-/// on standard output, or on standard error if that cannot be written. Returns the exit code.
+/// Reports to people on standard error, to programs as JSON on standard output.
 fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str)) -> ExitCode {
     let failure = match error.downcast_ref::<OperatorError>() {
         Some(failure) => failure.clone(),
@@ -288,14 +282,12 @@ fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str
     failure.code.exit_code()
 }
 
-/// Keeps secrets in memory from core dumps, as far as the system can.
 fn forbid_dumps() {
     if let Err(error) = dumps::forbid() {
         tracing::warn!(%error, "the system may dump the memory of this program, with the secrets in it");
     }
 }
 
-/// Time for commands that the stop has left behind.
 const COMMANDS_END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The exit code of a dry run that shows commands.
@@ -303,15 +295,11 @@ const WOULD_DO: u8 = 3;
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
-/// Returns the text of an answer.
 fn render_answer(answer: &Value, json: bool) -> String {
     if json { render::json(answer) } else { render::text(answer) }
 }
 
-/// Prints the answer of a command. The reader may be slow. A reader that has gone is no error.
-///
-/// # Errors
-/// The answer is lost, for example on a full disk.
+/// Fails on a full disk, but not without a reader.
 fn print(text: &str) -> Result<()> {
     write_out(text).map(drop).map_err(|error| lose(&error))
 }
@@ -320,7 +308,7 @@ fn lose(error: &io::Error) -> anyhow::Error {
     anyhow!("the command was carried out, and its answer is lost: {UNWRITTEN}: {error}")
 }
 
-/// Describes the loss of a secret that is shown only once. Revokes its key if that is new.
+/// Revokes the key if it is new.
 fn lose_secret(
     answer: &Value,
     why: &str,
@@ -339,7 +327,7 @@ fn lose_secret(
     }
 }
 
-/// Writes to standard output. Returns false if its reader has gone.
+/// Returns false if the reader has gone.
 fn write_out(text: &str) -> io::Result<bool> {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -4,10 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write, stderr, stdin};
 use toolwarrant_operator::render::plain;
 
-/// Asks on the terminal.
-///
-/// # Errors
-/// The answer is not yes, or there is no terminal to ask on.
+/// Fails without a terminal.
 pub(crate) fn ask(question: &str) -> Result<()> {
     let question = plain(question);
     if !(stdin().is_terminal() && stderr().is_terminal()) {

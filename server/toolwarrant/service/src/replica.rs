@@ -6,14 +6,12 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use toolwarrant_operator::Shared;
 
-/// A server with a store in PostgreSQL.
 pub(crate) struct ReplicaLife {
-    /// The store, and the claim to lead.
     pub(crate) shared: Shared,
 }
 
 impl ReplicaLife {
-    /// Waits until the program has to stop. Returns an error if it may not lead any more.
+    /// Returns an error if this process may not lead any more.
     pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<()> {
         let leading = this.and_then(|Self { shared }| shared.leading.as_mut());
         let Some(leading) = leading else {
@@ -26,13 +24,13 @@ impl ReplicaLife {
         }
     }
 
-    /// Leaves at once, because it does not lead any more. Nothing of it may be under way.
+    /// Leaves at once. Nothing may be under way.
     pub(crate) async fn give_up(self) {
         let _ = timeout(GIVE_UP, self.shared.leave()).await;
     }
 
-    /// Leaves, so that the process that waits leads at once. Then waits until that answers, for a
-    /// moment at most: clients that have waited here are led to it.
+    /// Leaves, so that the process that waits leads. Then waits a moment until that answers:
+    /// clients that have waited here are led to it.
     pub(crate) async fn hand_over(self) {
         let Self { shared } = self;
         let store = Arc::clone(&shared.store);
@@ -47,14 +45,11 @@ impl ReplicaLife {
     }
 }
 
-/// Time in which a process that does not lead any more tells the store that it has left.
 const GIVE_UP: Duration = Duration::from_secs(1);
 
-/// Interval at which a process that has left looks for its successor.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Time in which the successor answers and a balancer notices that.
+/// For the successor to answer, and a balancer to notice it.
 const NOTICED: Duration = Duration::from_secs(1);
 
-/// Time that a process that has left waits for all of this.
 const SUCCESSOR: Duration = Duration::from_millis(2_500);

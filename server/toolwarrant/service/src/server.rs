@@ -1,4 +1,4 @@
-//! The server: serves, and stops in order.
+//! The server: serves, and stops in order. Start at [`Server::run`].
 
 use crate::hangup::{Hangup, Renewal};
 use crate::listening::{base_path, in_clear, url_of};
@@ -29,13 +29,9 @@ use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Background, Check, Names, OperatorContext, until};
 use toolwarrant_tasks::engine::Engine;
 
-/// The settings of a [`Program`](crate::Program), apart from the service itself.
 pub(crate) struct Identity {
-    /// The names of the service.
     pub(crate) names: Names,
-    /// The demo applications that the first start creates, and the text that it prints.
     pub(crate) demo: Demo,
-    /// The doctor's checks that the service adds.
     pub(crate) checks: Vec<Check>,
 }
 
@@ -50,16 +46,14 @@ pub(crate) struct Server {
     pub(crate) serves: Option<String>,
     pub(crate) demo: Demo,
     pub(crate) keys: Vec<DemoKey>,
-    /// The commands that make an application with a key; empty if there is one.
+    /// `None` if there is an application.
     pub(crate) first_steps: Option<String>,
-    /// Everything that SIGHUP renews.
     pub(crate) renewals: Vec<Renewal>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) context: Arc<OperatorContext>,
     pub(crate) keeper: AuditKeeper,
     pub(crate) sockets: Vec<OperatorSocket>,
-    /// Its life as a replica, if it shares the store.
     pub(crate) replica: Option<ReplicaLife>,
     pub(crate) monitor: Option<(Monitor, Arc<ServiceStatus>)>,
     /// Keeps the folder locked while the server runs.
@@ -67,13 +61,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The URL at which clients reach the server, without a slash at its end.
+    /// Returns the URL without a slash at its end.
     fn url(&self) -> &str {
         self.url.trim_end_matches('/')
     }
 
-    /// The line of JSON that the server prints at start for programs. `listens` is the address that
-    /// it is bound to.
     fn greeting(&self) -> String {
         let keys = self.keys.iter().map(DemoKey::json).collect::<Vec<_>>();
         let monitor = self.monitor.as_ref().map(|(monitor, _)| format!("http://{}", monitor.address()));
@@ -84,7 +76,6 @@ impl Server {
         )
     }
 
-    /// The text that the server prints at start for people.
     fn welcome(&self) -> String {
         let Names { program, version, .. } = *self.names;
         let (url, folder) = (self.url(), self.folder.path().display());
@@ -126,11 +117,7 @@ impl Server {
         out
     }
 
-    /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal
-    /// arrives.
-    ///
-    /// # Errors
-    /// A revocation could not be stored.
+    /// Serves until a signal arrives. A second one ends it at once.
     pub(crate) fn run(mut self, runtime: &Runtime, signals: Signals, say: impl Fn(&str), json: bool) -> Result<()> {
         let name = self.names.program;
         say(&if json { self.greeting() } else { self.welcome() });
@@ -160,11 +147,8 @@ impl Server {
     }
 
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in
-    /// flight, waits for running effects, and flushes the audit. Tasks that are still in flight
-    /// continue at the next start.
-    ///
-    /// # Errors
-    /// A revocation could not be stored.
+    /// flight, waits for running effects, and flushes the audit. Tasks in flight continue at the
+    /// next start.
     async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self {
             listener,
@@ -288,14 +272,12 @@ impl Work {
         }
     }
 
-    /// Stops all while the gate holds requests, which nothing answers here any more. Returns what
-    /// holds them.
+    /// Stops all while the gate holds requests. Returns what holds them.
     async fn stop_behind(&mut self, gate: &Gate, engine: &Engine) -> impl Sized {
         self.stop_engine().await;
         engine.close();
         let mut held = gate.hold().await;
         self.stop_beside().await;
-        // This ends the writer of the audit.
         held.take();
         self.stop_last().await;
         held
@@ -309,15 +291,13 @@ impl Work {
         }
     }
 
-    /// Ends everything but the writers of what was done. Waits only for operators, who are told the
-    /// fate of their commands.
+    /// Waits only for operators, who get the fate of their commands.
     async fn give_up(&mut self) {
         (self.engine, self.beside) = Default::default();
         let told = self.operating.drain(..).map(Background::stop).collect::<JoinSet<()>>();
         let _ = timeout(OPERATOR_PATIENCE, told.join_all()).await;
     }
 
-    /// Ends what writes to the store until the end.
     async fn stop_last(&mut self) {
         for work in self.last.drain(..) {
             work.stop().await;
@@ -325,7 +305,6 @@ impl Work {
     }
 }
 
-/// Answers monitors until it is stopped.
 fn watch((monitor, status): (Monitor, Arc<ServiceStatus>)) -> Background {
     Background::start("the monitor", PATIENCE, |stopped| async move {
         stopped.await;
@@ -334,28 +313,23 @@ fn watch((monitor, status): (Monitor, Arc<ServiceStatus>)) -> Background {
     })
 }
 
-/// Stores the nonces of reads for the next start.
 async fn keep_reads(engine: &Engine, context: &OperatorContext) {
     if let Err(error) = engine.keep_reads(dump_reads(&context.registry.access())).await {
         tracing::warn!(%error, "the nonces of reads could not be stored; clients must sign reads again after the start");
     }
 }
 
-/// Time for background work to stop: twice the time that the store waits for another program that
-/// holds the database.
+/// Twice the time that the store waits for another program that holds the database.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for the sockets of operators where the process has to end at once.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The same for the writer of the audit.
 const AUDIT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The same for the engine, which itself waits 10 s for effects in progress.
+/// The engine itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stores pending changes, the numbers of requests and last uses, and writes the lines of acts:
-/// once a second until `stopped`, then until all changes are stored and have their lines.
+/// Stores what is pending once a second, then until all changes are stored.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
     until(stopped, async {
@@ -379,46 +353,37 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
     context.write_lines().await;
 }
 
-/// Stores how many requests each application has made, so that its budget goes on after a restart.
+/// Lets budgets go on after a restart.
 async fn store_requests(context: &OperatorContext) {
     if let Err(error) = context.registry.store_requests().await {
         tracing::debug!(%error, "the numbers of requests are not on the disk");
     }
 }
 
-/// Stores the last uses of secrets. If that fails, the next use of each secret is stored.
 async fn store_uses(context: &OperatorContext) {
     if let Err(error) = context.registry.store_uses().await {
         tracing::warn!(%error, "the last uses of keys are not on the disk");
     }
 }
 
-/// Interval at which the last uses of secrets are stored.
 const USES_EVERY: Duration = Duration::from_mins(1);
 
-/// Interval between two attempts to store pending changes while the server runs.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Pause between two attempts to store pending revocations while the server stops.
 const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
-/// The signals that a server listens for.
 pub(crate) struct Signals {
     pub(crate) stop: StopSignals,
     hangup: Hangup,
 }
 
 impl Signals {
-    /// Starts to listen for the signals.
-    ///
-    /// # Errors
-    /// The system refuses it.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self { stop: StopSignals::listen()?, hangup: Hangup::listen()? })
     }
 }
 
-/// The signals that stop the program: SIGINT and SIGTERM.
+/// SIGINT and SIGTERM.
 pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -431,7 +396,6 @@ impl StopSignals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -1,4 +1,4 @@
-//! The parts of a service, and the input from which its author makes them.
+//! The parts of a service, and the input from which they are made.
 
 use anyhow::{Result, bail};
 use std::marker::PhantomData;
@@ -16,17 +16,17 @@ use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
 
-/// The input for making a service. The data folder is already open.
+/// The input for making a service.
 #[derive(Debug)]
 pub struct Setup<'a, F> {
-    /// The values of the flags that the service adds.
+    /// The values of the service's flags.
     pub flags: F,
-    /// The configuration, with the tables that [`Program::table`](crate::Program::table) declares.
+    /// The configuration, with the tables of [`Program::table`](crate::Program::table).
     pub config: Config,
-    /// The data folder. The service may keep files there, under names that do not begin with the
-    /// name of a file of the framework.
+    /// The data folder, open. Names of the service's files there must not begin with that of a
+    /// framework file.
     pub folder: &'a DataFolder,
-    /// The small files of the service in its store.
+    /// The small files of the service.
     pub files: ServiceFiles,
     /// The clock.
     pub clock: Clock,
@@ -34,7 +34,7 @@ pub struct Setup<'a, F> {
     pub random: Random,
 }
 
-/// The parts of a service. `C` is the type of the commands that it adds to those of every service.
+/// The parts of a service, with the commands `C` that it adds.
 pub struct Service<H, C = NoCommands> {
     pub(crate) handlers: H,
     pub(crate) executor: Option<Arc<dyn Executor>>,
@@ -48,7 +48,7 @@ pub struct Service<H, C = NoCommands> {
 }
 
 impl<H: Handlers> Service<H> {
-    /// A service without tasks. `handlers` is the generated `Contract` around the type that
+    /// Makes a service without tasks. `handlers` is the generated `Contract` around the type that
     /// implements it.
     pub fn new(handlers: H) -> Self {
         let commands = PhantomData;
@@ -67,21 +67,20 @@ impl<H: Handlers> Service<H> {
 }
 
 impl<H, C> Service<H, C> {
-    /// Adds the executor, which carries out writes.
+    /// Adds the executor of writes.
     #[must_use]
     pub fn executor(self, executor: Arc<dyn Executor>) -> Self {
         Self { executor: Some(executor), ..self }
     }
 
-    /// Adds the inventory, which lists what tools act on for the operator. Without it the operator
-    /// cannot list them, and can assign ids that do not exist.
+    /// Adds the inventory. Without it the operator cannot list what tools act on, and can assign
+    /// ids that do not exist.
     #[must_use]
     pub fn inventory(self, inventory: Arc<dyn Inventory>) -> Self {
         Self { inventory: Some(inventory), ..self }
     }
 
-    /// Adds the executor of the commands that [`Program::commands`](crate::Program::commands)
-    /// declares.
+    /// Adds the executor of the commands of [`Program::commands`](crate::Program::commands).
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
         let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, commands: _ } = self;
@@ -95,17 +94,16 @@ impl<H, C> Service<H, C> {
         Self { upstreams: Some(upstreams), ..self }
     }
 
-    /// Adds work that runs in the background: from before the first request until the last answer
-    /// and the end of running effects. It also runs during an operator's command if no server runs.
-    /// At the end it is dropped at whatever point it has reached. A panic in it is logged and ends
-    /// nothing else.
+    /// Adds background work, from before the first request until the last answer and effect. It
+    /// also runs during an operator's command without a server. At the end it is dropped at any
+    /// point. A panic in it is logged and ends nothing else.
     #[must_use]
     pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.background.push(Box::pin(work));
         self
     }
 
-    /// Returns the parts that a server in a test needs, for `toolwarrant-testing`.
+    /// Returns the parts for `toolwarrant-testing`.
     #[doc(hidden)]
     #[must_use]
     pub fn into_parts(self) -> (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>) {
@@ -113,20 +111,19 @@ impl<H, C> Service<H, C> {
         (handlers, executor, background)
     }
 
-    /// Sets what the start of the program reports as served, such as `3 printers`.
+    /// Sets what the start reports as served, such as `3 printers`.
     #[must_use]
     pub fn serves(self, what: impl Into<String>) -> Self {
         Self { serves: Some(what.into()), ..self }
     }
 
-    /// Sets the text at the end of what the first start prints, such as what to try next.
+    /// Sets the end of the text of the first start.
     #[must_use]
     pub fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 }
 
-/// The executor of a service. Only a contract without tasks can do without one.
 pub(crate) fn require_executor(
     executor: Option<Arc<dyn Executor>>,
     catalogue: &Catalogue,
@@ -137,7 +134,6 @@ pub(crate) fn require_executor(
     Ok(executor.unwrap_or_else(|| Arc::new(NoTasks)))
 }
 
-/// Checks that the operator can read the states that the contract declares.
 pub(crate) fn require_states(inventory: Option<&dyn Inventory>, catalogue: &Catalogue) -> Result<()> {
     let reader = inventory.and_then(Inventory::states);
     if let (None, Some(resource)) = (reader, catalogue.resources.iter().find(|resource| !resource.states.is_empty())) {
@@ -149,8 +145,7 @@ pub(crate) fn require_states(inventory: Option<&dyn Inventory>, catalogue: &Cata
     Ok(())
 }
 
-/// The executor of a service without tasks, for tasks that an earlier version left. It sends
-/// nothing: each ends as `failed` or as `timeout`.
+/// The executor of tasks that an earlier version left: each ends as `failed` or as `timeout`.
 struct NoTasks;
 
 const NO_EXECUTOR: &str = "this service has no executor";

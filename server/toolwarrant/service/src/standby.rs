@@ -11,7 +11,6 @@ use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::standby::Standby;
 use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions, Waiting};
 
-/// The parts of a start that a waiting process needs.
 pub(crate) struct WaitingStart<'a> {
     pub(crate) names: &'a Arc<Names>,
     pub(crate) catalogue: &'static Catalogue,
@@ -23,10 +22,7 @@ pub(crate) struct WaitingStart<'a> {
 }
 
 impl WaitingStart<'_> {
-    /// Waits until this process may lead. Returns `None` if it is stopped before that.
-    ///
-    /// # Errors
-    /// See [`StoreOptions::claim`]; or a socket cannot be opened.
+    /// Returns `None` if this process is stopped before it may lead.
     pub(crate) async fn wait(self, stop: &mut StopSignals) -> Result<Option<Claim>> {
         let Self { names, catalogue, checks, store, folder, groups, status } = self;
         let (shown, mut why) = watch::channel(Waiting::default());

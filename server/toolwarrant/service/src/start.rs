@@ -1,7 +1,8 @@
 //! The start of a server: opens everything, and makes the service from it.
 //!
-//! The compiler compiles code that depends on the type of the handlers for each service again, and
-//! async functions with it. So the steps of a start are functions without that type.
+//! Code that depends on the type of the handlers is compiled for each service again, async
+//! functions included. So the steps of a start are functions without that type. Start at
+//! [`Start::begin`].
 
 use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
@@ -40,17 +41,16 @@ use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
 use toolwarrant_tasks::executor::Executor;
 
-/// Maximum number of tasks in flight.
 const TASKS_MAX: usize = 100_000;
 
-/// A start before the service is made: it listens, and has opened the data folder.
+/// A start that listens and has opened the data folder.
 pub(crate) struct Start {
     names: Arc<Names>,
     demo: Demo,
     checks: Vec<Check>,
     catalogue: &'static Catalogue,
     random: Random,
-    /// True if the keys of the demo are printed even if standard output is not a terminal.
+    /// Even if standard output is not a terminal.
     prints_keys: bool,
     keeping: AuditOptions,
     groups: OperatorGroups,
@@ -60,11 +60,7 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Takes the address, waits until this process may lead, and opens the data folder. Returns
-    /// `None` if it is stopped before it may lead.
-    ///
-    /// # Errors
-    /// A part cannot be started. The message names the flag that helps.
+    /// Returns `None` if it is stopped before it may lead.
     pub(crate) fn begin(
         runtime: &Runtime,
         identity: Identity,
@@ -91,7 +87,7 @@ impl Start {
             };
             let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, claim)).await?;
             warn_of_keys_off(&*opened.database).await?;
-            // Output in a file or a pipe may be collected and stored, so it must not have secrets.
+            // Output in a file or a pipe may be stored, so it must not have secrets.
             let prints_keys = wanted || io::stdout().is_terminal();
             Ok(Some(Self {
                 names,
@@ -109,20 +105,12 @@ impl Start {
         })
     }
 
-    /// Returns the input for making the service.
-    ///
-    /// # Errors
-    /// The store does not answer.
     pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
         let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
         let (clock, random) = (self.opened.clock.clone(), self.random.clone());
         Ok(Setup { flags, config, folder: &self.folder, files, clock, random })
     }
 
-    /// Starts the audit, and reads what is in flight.
-    ///
-    /// # Errors
-    /// See [`Core::compose`].
     pub(crate) fn core(&self, runtime: &Runtime, executor: Option<Arc<dyn Executor>>) -> Result<Core> {
         let Self { catalogue, folder, opened: data, keeping: audit, .. } = self;
         let (random, max_in_flight) = (self.random.clone(), TASKS_MAX);
@@ -130,11 +118,6 @@ impl Start {
         runtime.block_on(Core::compose(parts))
     }
 
-    /// Makes the endpoint of the service. Returns it with everything that the server needs of the
-    /// core.
-    ///
-    /// # Errors
-    /// The system has no randomness.
     pub(crate) fn answer<H: Handlers>(&self, core: Core, handlers: H) -> Result<Answering> {
         let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
@@ -144,10 +127,6 @@ impl Start {
         Ok(Answering { endpoint, engine, keeper, requests, audit })
     }
 
-    /// Opens the sockets and, in a new folder, makes the demo keys.
-    ///
-    /// # Errors
-    /// A part cannot be started. The message names the flag that helps.
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
         runtime.block_on(async {
             let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, .. } = self;
@@ -211,7 +190,6 @@ impl Start {
     }
 }
 
-/// The parts of a server that answer calls.
 pub(crate) struct Answering {
     endpoint: Arc<dyn Responder>,
     engine: Arc<Engine>,
@@ -220,7 +198,6 @@ pub(crate) struct Answering {
     audit: AuditHandle,
 }
 
-/// The parts of a service apart from its handlers and its executor.
 pub(crate) struct ServiceAround {
     pub(crate) inventory: Option<Arc<dyn Inventory>>,
     pub(crate) own: Option<CommandRunner>,
@@ -230,7 +207,6 @@ pub(crate) struct ServiceAround {
     pub(crate) hint: &'static str,
 }
 
-/// Returns the sockets for groups that the flags ask for.
 fn groups_of(serve: &ServeOptions) -> OperatorGroups {
     OperatorGroups {
         folder: serve.operator_sockets.clone(),
@@ -239,7 +215,6 @@ fn groups_of(serve: &ServeOptions) -> OperatorGroups {
     }
 }
 
-/// Warns of keys that a restore has turned off.
 async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
     let off = database.keys_to_confirm().await.context("cannot read the keys")?.len();
     if off > 0 {
@@ -251,14 +226,12 @@ async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
     Ok(())
 }
 
-/// Warns of permissions that the contract does not know any more.
 async fn warn_of_permissions(registry: &Registry, catalogue: &Catalogue) {
     for unknown in unknown_permissions(&registry.applications().await, catalogue) {
         tracing::warn!("{unknown}; `app revoke` removes it");
     }
 }
 
-/// Returns everything that SIGHUP renews: the certificates, if there are any, and the audit trail.
 fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
     let certificates = tls.map(|tls| Renewal {
         what: "certificates",

@@ -7,16 +7,15 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::store::DirectoryStore;
 use toolwarrant_operator::until;
 
-/// Interval between two checks of both clocks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Number of checks between two records of the time.
+/// Between two records of the time.
 const LOOKS: u32 = 12;
 
-/// Maximum drift between the clocks from one check to the next. Time servers correct by less.
+/// In milliseconds between two looks. Time servers correct by less.
 const STEP: u64 = 2_000;
 
-/// Checks and records the time until `stopped`, then records it a last time.
+/// Records the time a last time after `stopped`.
 pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>, stopped: BoxFuture<'static, ()>) {
     until(stopped, watch(&clock, &*store)).await;
     record(&clock, &*store).await;
@@ -39,14 +38,12 @@ async fn watch(clock: &Clock, store: &dyn DirectoryStore) {
     }
 }
 
-/// Records the time for the next start.
 async fn record(clock: &Clock, store: &dyn DirectoryStore) {
     if let Err(error) = store.see(clock.floor()).await {
         tracing::error!(%error, "the time could not be recorded; the next start may go back behind it");
     }
 }
 
-/// Warns of a step of the wall clock, given both clocks at two moments.
 fn tell((wall, now): (Timestamp, Timestamp), (wall_after, after): (Timestamp, Timestamp)) {
     let expected = Timestamp(wall.0.saturating_add(after.0 - now.0));
     let seconds = expected.0.abs_diff(wall_after.0) / 1000;

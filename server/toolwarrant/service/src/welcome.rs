@@ -1,5 +1,5 @@
-//! The text that a service prints at start. The first start creates demo applications, and prints
-//! their keys with commands to paste.
+//! The text of a start. The first start creates demo applications, and prints their keys with
+//! commands to paste.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -12,18 +12,13 @@ use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_operator::flags::{ALL, DATA, DEMO, PERMISSION};
 use toolwarrant_operator::local_operator;
 
-/// The demo applications that the first start creates, and the text that it prints.
 #[derive(Clone, Default)]
 pub(crate) struct Demo {
-    /// The names of the demo applications, with their permissions.
     pub(crate) applications: Vec<(&'static str, &'static [&'static str])>,
-    /// The tool and arguments of the first call to try.
     pub(crate) first_call: Option<(&'static str, Value)>,
-    /// The text at the end.
     pub(crate) hint: &'static str,
 }
 
-/// A key of a demo application.
 pub(crate) struct DemoKey {
     application: &'static str,
     permissions: String,
@@ -31,7 +26,7 @@ pub(crate) struct DemoKey {
 }
 
 impl DemoKey {
-    /// The key as programs read it, under the names that `key create --json` uses.
+    /// Uses the names of `key create --json`.
     pub(crate) fn json(&self) -> Value {
         let Self { application, permissions: _, key: NewKey { key_id, secret, .. } } = self;
         json!({"application": application, "key_id": key_id, "secret": secret.expose()})
@@ -39,8 +34,7 @@ impl DemoKey {
 }
 
 impl Demo {
-    /// Creates the demo applications, each with a key, at the first start. If an earlier first
-    /// start was interrupted, creates the missing ones.
+    /// Creates the applications at the first start, and the missing ones if that was interrupted.
     pub(crate) async fn keys(&self, registry: &Registry, catalogue: &Catalogue) -> Result<Vec<DemoKey>> {
         let operator = local_operator(Channel::Start, Claims::default());
         let origin = Origin { operator, command: "serve".to_owned() };
@@ -67,8 +61,6 @@ impl Demo {
         Ok(keys)
     }
 
-    /// The commands that make an application and a key for it, as they can be pasted. `folder` is
-    /// the data folder.
     pub(crate) fn first_steps(&self, program: &str, catalogue: &Catalogue, folder: &Path) -> String {
         let (name, permissions) = self.applications.first().copied().unwrap_or(("NAME", &["PERMISSION"]));
         let permissions =
@@ -84,7 +76,6 @@ impl Demo {
         )
     }
 
-    /// Describes the keys, with commands to paste.
     pub(crate) fn text(&self, program: &str, url: &str, keys: &[DemoKey]) -> String {
         let mut out = String::new();
         for DemoKey { application, permissions, key } in keys {
@@ -130,7 +121,6 @@ impl Demo {
     }
 }
 
-/// A word as a shell reads it.
 fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -5,8 +5,7 @@ use super::fault::Fault;
 use rusqlite::{Connection, Row};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 
-/// Stores acts. An act that is stored already is skipped, because a write whose answer was late may
-/// be repeated.
+/// Skips an act that is stored already, because a write whose answer was late may be repeated.
 pub(super) fn put(db: &Connection, acts: &[Act]) -> Result<(), Fault> {
     let put = "INSERT INTO act (id, at, operator, command, object, act) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                ON CONFLICT (id) DO NOTHING";
@@ -18,7 +17,6 @@ pub(super) fn put(db: &Connection, acts: &[Act]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads acts, the newest first.
 pub(super) fn acts(db: &Connection, filter: &ActFilter) -> Result<Vec<StoredAct>, Fault> {
     let ActFilter { id, operator, object, command, since, until, before, limit } = filter;
     let by_object = if object.is_some() { "object = ?1" } else { "?1 IS NULL" };
@@ -38,7 +36,6 @@ pub(super) fn acts(db: &Connection, filter: &ActFilter) -> Result<Vec<StoredAct>
         .collect()
 }
 
-/// Reads acts without a line, the oldest first.
 pub(super) fn without_line(db: &Connection, after: u64, limit: u32) -> Result<Vec<StoredAct>, Fault> {
     let sql = "SELECT number, act, has_line FROM act WHERE has_line = 0 AND number > ?1 ORDER BY number LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
@@ -47,7 +44,6 @@ pub(super) fn without_line(db: &Connection, after: u64, limit: u32) -> Result<Ve
     rows.map(|row| read_act(row?)).collect()
 }
 
-/// Records that acts have their lines.
 pub(super) fn put_lines(db: &Connection, numbers: &[u64]) -> Result<(), Fault> {
     for number in numbers {
         let number = i64::try_from(*number).unwrap_or(i64::MAX);

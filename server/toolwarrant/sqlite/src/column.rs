@@ -6,8 +6,7 @@ use rusqlite::types::ValueRef;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::task::TaskId;
 
-/// Reads a row of `table`. The error of a value that does not fit names the table, the row by its
-/// first column, and the column.
+/// Names the table, the row and the column of a value that does not fit.
 pub(super) fn read<T>(
     table: &str,
     row: &Row<'_>,
@@ -36,13 +35,10 @@ pub(super) fn read<T>(
     })
 }
 
-/// Converts a time to a column value.
 pub(super) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-/// Converts a column value to a time. Negative values are never written; they are read as the
-/// epoch.
 pub(super) fn moment(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }

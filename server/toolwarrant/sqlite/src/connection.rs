@@ -4,21 +4,20 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// Time to wait while another program, such as an operator's tool, holds a lock on the database.
+/// While another program, such as an operator's tool, holds a lock on the database.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 
-/// Number of prepared statements that each connection caches: more than the program has.
+/// More than the program has.
 const STATEMENTS: usize = 32;
 
-/// Settings of every connection. `FULL` makes a commit survive a power cut (on macOS only with
-/// `fullfsync`). `secure_delete` overwrites deleted data. `temp_store` keeps temporary data off the
-/// disk. Without `trusted_schema`, a manipulated database cannot call functions. The log grows to
-/// 32 MB before it is merged, so that pages that change often are written only once.
+/// `FULL` makes a commit survive a power cut (on macOS only with `fullfsync`). `secure_delete`
+/// overwrites deleted data. `temp_store` keeps temporary data off the disk. Without
+/// `trusted_schema`, a manipulated database cannot call functions. The log grows to 32 MB before it
+/// is merged, so that pages that change often are written once.
 const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; \
                      PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
                      PRAGMA wal_autocheckpoint = 8000;";
 
-/// Opens a connection.
 pub(super) fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;

@@ -8,27 +8,23 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse};
 
-/// Reads all applications and keys in one transaction.
 pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Fault> {
     let snapshot = db.unchecked_transaction()?;
     Ok((applications(&snapshot)?, keys(&snapshot)?))
 }
 
-/// Reads the latest time that was recorded.
 pub(super) fn latest_time(db: &Connection) -> Result<Option<Timestamp>, Fault> {
     let mut select = db.prepare_cached("SELECT number, seen FROM clock")?;
     let seen = select.query_and_then([], |row| read("clock", row, |row| row.get(1)))?.next();
     Ok(seen.transpose()?.map(moment))
 }
 
-/// Records the time.
 pub(super) fn see(db: &Connection, now: Timestamp) -> Result<(), Fault> {
     let see = "INSERT INTO clock VALUES (1, ?1) ON CONFLICT (number) DO UPDATE SET seen = excluded.seen";
     db.prepare_cached(see)?.execute([millis(now)])?;
     Ok(())
 }
 
-/// Creates or replaces an application with its grants.
 pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(), Fault> {
     let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
     let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
@@ -78,7 +74,6 @@ pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(
     Ok(())
 }
 
-/// Creates or replaces a key with its secrets.
 pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
     let (latest, previous) = match secrets.as_slice() {
@@ -123,7 +118,6 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     forget_unconfirmed(db, id)
 }
 
-/// Records the last uses of secrets.
 pub(super) fn put_uses(db: &Connection, uses: &[SecretUse]) -> Result<(), Fault> {
     let put = "INSERT INTO secret_use VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT (key, verifier) DO UPDATE SET at = excluded.at, address = excluded.address
@@ -134,7 +128,6 @@ pub(super) fn put_uses(db: &Connection, uses: &[SecretUse]) -> Result<(), Fault>
     Ok(())
 }
 
-/// Reads the last use of each secret of these keys, or of all.
 pub(super) fn uses(db: &Connection, keys: Option<Vec<String>>) -> Result<Vec<SecretUse>, Fault> {
     let of_keys = if keys.is_some() { "WHERE key IN (SELECT value FROM json_each(?1))" } else { "WHERE ?1 IS NULL" };
     let mut select = db.prepare_cached(&format!("SELECT key, verifier, at, address FROM secret_use {of_keys}"))?;
@@ -146,8 +139,7 @@ pub(super) fn uses(db: &Connection, keys: Option<Vec<String>>) -> Result<Vec<Sec
     select.query_and_then([keys], |row| read("secret_use", row, columns))?.collect()
 }
 
-/// Deletes the secrets that a key had before a restore, because the key now has other secrets or
-/// was revoked.
+/// Deletes the secrets from before a restore: the key has other secrets, or was revoked.
 pub(super) fn forget_unconfirmed(db: &Connection, key: &str) -> Result<(), Fault> {
     db.prepare_cached("DELETE FROM unconfirmed_key WHERE id = ?1")?.execute([key])?;
     Ok(())

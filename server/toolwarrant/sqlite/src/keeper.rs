@@ -1,8 +1,6 @@
-//! The thread that copies the log into the database and raises the watermark. It does so on
-//! request, and every minute if something was committed since.
-//!
-//! It has its own connection, so that writes do not wait for it. Its checkpoints are passive: they
-//! do not wait for other connections either.
+//! The thread that copies the log into the database and raises the watermark: on request, and every
+//! minute if something was committed since. It has its own connection and its checkpoints are
+//! passive, so it and the writer do not wait for each other. Start at [`Keeper::start`].
 
 use super::watermark;
 use super::writer::Writer;
@@ -17,22 +15,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use toolwarrant_base::clock::{Clock, Timestamp};
 
-/// Longest time from a commit until it is in the database itself and below the watermark.
 pub(super) const EVERY: Duration = Duration::from_mins(1);
 
-/// The handle of the thread. Dropping it raises the watermark once more if anything was committed
-/// since.
+/// Dropping it raises the watermark once more if anything was committed since.
 pub(super) struct Keeper {
     asked: Option<Sender<oneshot::Sender<()>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
-    /// Starts the thread, which checks at the interval `every` whether anything was committed.
-    /// `connection` must be able to write.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
+    /// Takes a `connection` that can write.
     pub(super) fn start(
         database: &Path,
         connection: Connection,
@@ -59,7 +51,6 @@ impl Keeper {
         Ok(Self { asked: Some(asked), thread: Some(thread) })
     }
 
-    /// Raises the watermark above all commits. A failure is logged, and retried within a minute.
     pub(super) async fn raise(&self) {
         let (done, told) = oneshot::channel();
         if self.asked.as_ref().is_some_and(|asked| asked.send(done).is_ok()) {
@@ -77,12 +68,11 @@ impl Drop for Keeper {
     }
 }
 
-/// Copies the log into the database, except for the pages that a reader still needs.
+/// Leaves out the pages that a reader still needs.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// Returns the time to write into a watermark.
 pub(super) fn now() -> Timestamp {
     Clock::system().wall()
 }
@@ -91,11 +81,10 @@ struct KeeperState {
     database: PathBuf,
     connection: Connection,
     writer: Arc<Writer>,
-    /// Runs the requests to the writer.
     runtime: Runtime,
-    /// True if the latest attempt failed. A burst of failures is logged once.
+    /// A burst of failures is logged once.
     failing: bool,
-    /// The number of commits below the watermark.
+    /// In commits.
     raised: u64,
 }
 
@@ -109,7 +98,7 @@ impl KeeperState {
     fn raise(&mut self) {
         let (at, before) = (now(), self.writer.counts.commits.get());
         let raised = self.runtime.block_on(self.writer.write(move |db| Ok(watermark::raise(db, at)?)));
-        // This is done on a full disk too, where it makes room in the log.
+        // Also on a full disk, where it makes room in the log.
         let checkpointed = checkpoint(&self.connection).map_err(|error| error.to_string());
         let done = raised.map_err(|error| error.to_string());
         let done = done.and_then(|raised| raised.write(&self.database).map_err(|error| error.to_string()));

@@ -1,5 +1,4 @@
-//! The SQL of data with a limited lifetime: the anchor of the audit trail, expired cool-downs,
-//! surplus tasks, and figures; and of the small files of the service.
+//! The SQL of data with a limited lifetime, and of the small files of the service.
 
 use super::column::{millis, moment, read};
 use super::fault::Fault;
@@ -10,13 +9,12 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::RequestCount;
 use toolwarrant_store::Figure;
 
-/// Maximum number of stored tasks. Above it, ended tasks are deleted early.
+/// Above it, ended tasks are deleted early.
 pub(super) const TASKS_MAX: u64 = 5_000_000;
 
 /// Resource and target of a cool-down.
 pub(super) type CoolDownKey = (String, String);
 
-/// Reads the anchor of the audit trail.
 pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
     let sql = "SELECT one, newest_number, newest_hash, pruned_number, pruned_hash FROM audit_anchor";
     let number = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
@@ -29,7 +27,6 @@ pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
     db.prepare_cached(sql)?.query_and_then([], |row| read("audit_anchor", row, found))?.next().transpose()
 }
 
-/// Writes the anchor of the audit trail.
 pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> {
     let Anchor { newest, pruned } = anchor;
     let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, '', 0)";
@@ -38,7 +35,7 @@ pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Replaces the numbers of requests of these seconds, and forgets the seconds before `since`.
+/// Replaces the numbers of these seconds, and forgets the seconds before `since`.
 pub(super) fn put_requests(db: &Connection, requests: &[RequestCount], since: u64) -> Result<(), Fault> {
     for RequestCount { application, second, requests } in requests {
         let put = "INSERT OR REPLACE INTO request_count VALUES (?1, ?2, ?3)";
@@ -48,13 +45,11 @@ pub(super) fn put_requests(db: &Connection, requests: &[RequestCount], since: u6
     Ok(())
 }
 
-/// Reads the files of the service.
 pub(super) fn files(db: &Connection) -> Result<HashMap<String, Vec<u8>>, Fault> {
     let file = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     db.prepare_cached("SELECT name, content FROM file")?.query_and_then([], |row| read("file", row, file))?.collect()
 }
 
-/// Writes files of the service.
 pub(super) fn put_files(db: &Connection, files: &[(String, Vec<u8>)]) -> Result<(), Fault> {
     for (name, content) in files {
         db.prepare_cached("INSERT OR REPLACE INTO file VALUES (?1, ?2)")?.execute((name, content))?;
@@ -62,7 +57,6 @@ pub(super) fn put_files(db: &Connection, files: &[(String, Vec<u8>)]) -> Result<
     Ok(())
 }
 
-/// Reads the numbers of requests.
 pub(super) fn requests(db: &Connection) -> Result<Vec<RequestCount>, Fault> {
     let sql = "SELECT application, second, requests FROM request_count ORDER BY second";
     let count = |row: &Row<'_>| {
@@ -72,8 +66,7 @@ pub(super) fn requests(db: &Connection) -> Result<Vec<RequestCount>, Fault> {
     db.prepare_cached(sql)?.query_and_then([], |row| read("request_count", row, count))?.collect()
 }
 
-/// Finds cool-downs that ended before `before`. It reads the whole table, so the writer must not
-/// run it.
+/// Reads the whole table, so the writer must not run it.
 pub(super) fn cool_downs(db: &Connection, before: Timestamp, limit: u32) -> Result<Vec<CoolDownKey>, Fault> {
     let mut select =
         db.prepare_cached("SELECT resource, target FROM settling WHERE until < ?1 ORDER BY target, resource LIMIT ?2")?;
@@ -81,7 +74,6 @@ pub(super) fn cool_downs(db: &Connection, before: Timestamp, limit: u32) -> Resu
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Deletes those of these cool-downs that still end before `before`.
 pub(super) fn purge_cool_downs(db: &Connection, keys: &[CoolDownKey], before: Timestamp) -> Result<(), Fault> {
     let delete = "DELETE FROM settling WHERE resource = ?1 AND target = ?2 AND until < ?3";
     for (resource, target) in keys {
@@ -90,8 +82,8 @@ pub(super) fn purge_cool_downs(db: &Connection, keys: &[CoolDownKey], before: Ti
     Ok(())
 }
 
-/// Returns the number of ended tasks to delete so that at most `most` tasks remain; at most
-/// `limit`. Row numbers grow with each task, so the query does not have to count rows.
+/// Returns the number of ended tasks to delete. Row numbers grow with each task, so the query does
+/// not count rows.
 pub(super) fn surplus(db: &Connection, most: u64, limit: u32) -> Result<u32, Fault> {
     let sql = "SELECT (SELECT max(rowid) FROM task) - (SELECT min(rowid) FROM task) + 1";
     let rows = db.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
@@ -99,8 +91,7 @@ pub(super) fn surplus(db: &Connection, most: u64, limit: u32) -> Result<u32, Fau
     Ok(u32::try_from(surplus).unwrap_or(u32::MAX).min(limit))
 }
 
-/// Returns the number of rows of each kind, with the oldest time. Deduplication keys with `until` 0
-/// are those that a stop has written; a running server has them in memory.
+/// Leaves out deduplication keys with `until` 0, which a stop has written.
 pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
     [
         ("ended tasks", "SELECT count(*), min(finished_at) FROM task WHERE terminal = 1"),

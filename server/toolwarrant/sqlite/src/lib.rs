@@ -3,8 +3,7 @@
 //! One thread writes; requests that arrive together share a commit (`writer`). Other threads read
 //! (`readers`). When a call returns, its changes are on the disk and survive a power cut.
 //! `ownership` refuses a commit to files that the next start would not find. `keeper` and
-//! `watermark` let the next start detect a loss. The SQL is in `tasks`, `directory`, `recovery` and
-//! `rules`; `open` opens the database and runs its migrations.
+//! `watermark` let the next start detect a loss. Start at [`Sqlite::open`].
 
 mod acts;
 mod column;
@@ -55,32 +54,26 @@ use writer::{WriteCounts, Writer};
 
 /// An open database. Dropping it finishes all requests first.
 ///
-/// A write that fails with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen.
-/// There is one exception: if the disk fails in the middle of a commit and the power is cut right
-/// afterwards, the whole write may turn out to have happened.
+/// A write that fails with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen,
+/// with one exception: the disk fails in the middle of a commit and the power is cut right
+/// afterwards.
 pub struct Sqlite {
-    // Fields are dropped in this order: the writer closes the database last, which empties the log;
-    // then the lock is released.
+    // Dropped in this order: the writer closes the database last, which empties the log; then the
+    // lock is released.
     readers: Readers,
-    /// Reads that may take minutes, on a separate thread.
+    /// Reads that may take minutes.
     inspector: Readers,
-    /// Interrupts a read of the inspector.
     interrupt: InterruptHandle,
-    /// Raises the watermark; `None` for a database that was opened without changes.
+    /// `None` for a database that was opened without changes.
     keeper: Option<Keeper>,
     writer: Arc<Writer>,
     restored_at: Option<Timestamp>,
-    /// Keeps other processes away.
     _lock: Box<dyn Send + Sync>,
 }
 
 impl Sqlite {
-    /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks
-    /// for as long as the disk takes. Drops `lock`, which keeps other processes away, after the
-    /// database is closed.
-    ///
-    /// # Errors
-    /// The database has an unknown layout, lacks data that it once held, or cannot be opened.
+    /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks.
+    /// Drops `lock`, which keeps other processes away, after the database is closed.
     pub fn open(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, DatabaseError> {
         let mut connections = open::connect(path, EarlierLayout::Migrate)?;
         let owner = open::take_over(path, &mut connections.writer)?;
@@ -88,11 +81,7 @@ impl Sqlite {
         Self::connect(path, Box::new(lock), connections, Some(owner))
     }
 
-    /// Opens a database of the latest layout without changing it, with a `lock` as in
-    /// [`Self::open`]. The store accepts no tasks.
-    ///
-    /// # Errors
-    /// The database has another layout, or cannot be opened.
+    /// Opens a database of the latest layout without changing it. The store accepts no tasks.
     pub fn open_as_it_is(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, DatabaseError> {
         Self::connect(path, Box::new(lock), open::connect(path, EarlierLayout::Refuse)?, None)
     }
@@ -115,8 +104,7 @@ impl Sqlite {
         Ok(Self { readers, inspector, interrupt, keeper, writer, restored_at, _lock: lock })
     }
 
-    /// Writes data whose loss must be detected. The watermark is above the write before the call
-    /// returns.
+    /// Raises the watermark above a write whose loss must be detected, before it returns.
     fn write_below_watermark<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,

@@ -12,25 +12,22 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The layout that the first of the [`SCRIPTS`] creates.
 pub const FIRST_LAYOUT: u32 = 11;
 
-/// The first script creates a database of [`FIRST_LAYOUT`]. Each other one migrates a database to
-/// the next layout. `user_version` is the layout of a database.
+/// The first script creates a database of [`FIRST_LAYOUT`]. Each other one migrates to the next
+/// layout, which `user_version` holds.
 pub(super) const SCRIPTS: [&str; 3] = [
     include_str!("migrations/0011_start.sql"),
     include_str!("migrations/0012_request_counts.sql"),
     include_str!("migrations/0013_files.sql"),
 ];
 
-/// The layout that this program reads and writes.
 pub const LAYOUT: u32 = FIRST_LAYOUT + SCRIPTS.len() as u32 - 1;
 
-/// Number of reading connections.
 const READERS: usize = 2;
 
-/// Target locks: the task in flight on each target. The table is in memory, for the writing
-/// connection only, and takes part in its transactions.
+/// The task in flight on each target. In memory, for the writing connection only, and part of its
+/// transactions.
 const TARGET_LOCKS: &str = "
     CREATE TEMP TABLE target_lock (
         resource TEXT NOT NULL,
@@ -40,26 +37,20 @@ const TARGET_LOCKS: &str = "
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
-/// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
-    /// Used by the thread that raises the watermark.
     pub(super) keeper: Connection,
     pub(super) readers: Vec<Connection>,
-    /// Used for reads that may take minutes.
     pub(super) inspector: Connection,
 }
 
-/// The treatment of a database that has not had all [`SCRIPTS`]; a new file has had none.
+/// For a database that has not had all [`SCRIPTS`], such as a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EarlierLayout {
-    /// It is refused.
     Refuse,
-    /// The scripts are run.
     Migrate,
 }
 
-/// Opens a database of this layout or, as `earlier` says, of an earlier one.
 pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections, DatabaseError> {
     // SQLite does not say which of its files it may not open.
     for end in ["", "-wal", "-shm"] {
@@ -73,8 +64,7 @@ pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections
     }
     watermark::check(path)?;
     let path = path.to_owned();
-    // SQLite would create the file readable by everybody. It gives its other files the mode of this
-    // one.
+    // SQLite would create it readable by everybody. It gives its other files the mode of this one.
     let made = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
     made.map_err(|source| DatabaseError::File { path: path.clone(), source })?;
     let failed = |source| DatabaseError::Database { path: path.clone(), source };
@@ -95,7 +85,6 @@ pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-/// Makes this process the owner of the database, copies the log into it, and raises its watermark.
 pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
     let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
     // A copy made with hard links is the database of another folder. Taking it over would take it
@@ -114,26 +103,23 @@ pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16]
     Ok(owner)
 }
 
-/// Loads the target locks into the writing connection.
 pub(super) fn load_target_locks(writer: &Connection) -> Result<(), DatabaseError> {
     let failed = |source| DatabaseError::Database { path: writer.path().unwrap_or_default().into(), source };
     writer.execute_batch(TARGET_LOCKS).map_err(failed)
 }
 
-/// Writes the layout number that is already there. This writes a page to the disk without changing
-/// anything.
+/// Writes a page to the disk without changing anything.
 pub(super) fn touch(writer: &Connection) -> Result<(), Fault> {
     Ok(writer.pragma_update(None, "user_version", LAYOUT)?)
 }
 
-/// Returns an empty database of the latest layout.
 pub(super) fn blank() -> rusqlite::Result<Connection> {
     let mut blank = Connection::open_in_memory()?;
     migrate(&mut blank, 0)?;
     Ok(blank)
 }
 
-/// Runs the scripts that the database has not had, each in a transaction.
+/// Runs each script in a transaction.
 fn migrate(writer: &mut Connection, found: u32) -> rusqlite::Result<()> {
     writer.execute_batch("PRAGMA journal_mode = WAL;")?;
     for (layout, sql) in (FIRST_LAYOUT..).zip(SCRIPTS).skip_while(|(layout, _)| *layout <= found) {

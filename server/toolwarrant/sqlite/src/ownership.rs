@@ -1,9 +1,9 @@
 //! Checks before each commit that the next start will find the committed data, and that the
 //! database still belongs to this process.
 //!
-//! Files can be moved, replaced or removed while they are open. SQLite then continues to write to
-//! files that no path leads to, so such a commit must not be acknowledged. Another process that
-//! opens the database becomes its owner, even if a lock should have prevented that.
+//! Files can be moved, replaced or removed while they are open. SQLite then writes to files that no
+//! path leads to, so such a commit must not be acknowledged. Another process that opens the
+//! database becomes its owner, even if a lock should have prevented that.
 
 use super::fault::Fault;
 use rusqlite::Connection;
@@ -11,29 +11,25 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The identity of the database that a process has opened and owns.
 #[derive(Debug)]
 pub(super) struct Ownership {
     folder: PathBuf,
-    /// The files of the database, its log and the index of the log.
+    /// The database, its log and the index of the log.
     files: [(PathBuf, FileId); 3],
     /// `None` if the process only reads.
     owner: Option<[u8; 16]>,
 }
 
-/// A file by its file system and inode.
+/// File system and inode.
 type FileId = (u64, u64);
 
 impl Ownership {
-    /// Becomes the owner of an open database, in the transaction that `writer` is in.
+    /// Runs in the transaction that `writer` is in.
     pub(super) fn take(writer: &Connection) -> rusqlite::Result<[u8; 16]> {
         writer.query_row("UPDATE identity SET owner = randomblob(16) RETURNING owner", [], |row| row.get(0))
     }
 
-    /// Records the files of the database, which has been written to before.
-    ///
-    /// # Errors
-    /// One of them is missing.
+    /// Takes a database that has been written to before.
     pub(super) fn of(database: &Path, owner: Option<[u8; 16]>) -> io::Result<Self> {
         let file = |end: &str| {
             let mut name = database.as_os_str().to_owned();
@@ -46,7 +42,7 @@ impl Ownership {
         Ok(Self { folder, files: [file("")?, file("-wal")?, file("-shm")?], owner })
     }
 
-    /// Checks files and owner inside a transaction that is about to be committed.
+    /// Runs inside a transaction that is about to be committed.
     pub(super) fn check(&self, transaction: &Connection) -> Result<(), Fault> {
         let Self { folder, files, owner } = self;
         if files.iter().any(|(path, was)| !id(path).is_ok_and(|is| is == *was)) {

@@ -7,38 +7,36 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use toolwarrant_core::store::StoreError;
 
-/// Maximum number of waiting jobs. Further callers wait for a place.
+/// Further callers wait for a place.
 const PLACES: usize = 1024;
 
-/// A queue with its threads. Dropping it finishes the waiting jobs and ends the threads.
+/// Dropping it finishes the waiting jobs and ends the threads.
 pub(super) struct Queue<J> {
     jobs: Option<mpsc::Sender<J>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The channel for the answer of a job. The caller may have gone.
+/// The caller may have gone.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Fault>>;
 
 impl<J: Send + 'static> Queue<J> {
-    /// Returns a queue without threads, and the receiver from which threads take jobs.
     pub(super) fn new() -> (Self, mpsc::Receiver<J>) {
         let (sender, receiver) = mpsc::channel(PLACES);
         (Self { jobs: Some(sender), threads: Vec::new() }, receiver)
     }
 
-    /// Adds a thread. It must end when the queue is closed.
+    /// Adds a thread, which must end when the queue is closed.
     pub(super) fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         self.threads.push(thread::Builder::new().name(name.to_owned()).spawn(body)?);
         Ok(())
     }
 
-    /// Returns the number of waiting jobs.
     pub(super) fn queue_length(&self) -> usize {
         self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity())
     }
 
-    /// Queues a job and waits for its answer. If the future is dropped before there is a place, the
-    /// job is not queued. If it is dropped later, only the answer is lost.
+    /// Queues nothing if the future is dropped before there is a place. Afterwards, only the answer
+    /// is lost.
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> J) -> Result<T, StoreError> {
         let gone = || Fault::unavailable("a thread of the store has ended; the log says why".to_owned());
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
@@ -48,8 +46,7 @@ impl<J: Send + 'static> Queue<J> {
         tokio::select! {
             biased;
             answer = &mut answer => Ok(answer.map_err(|_| gone())??),
-            // A job that is sent while the last thread ends is neither run nor dropped. The answer
-            // may have come at the last moment.
+            // A job that is sent while the last thread ends is neither run nor dropped.
             () = jobs.closed() => Ok(answer.try_recv().map_err(|_| gone())??),
         }
     }

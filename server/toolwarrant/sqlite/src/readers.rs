@@ -8,16 +8,11 @@ use std::sync::{Arc, Mutex};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::store::Stored;
 
-/// Reads committed data.
 pub(super) struct Readers(Queue<Job>);
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 impl Readers {
-    /// Starts a thread for each connection.
-    ///
-    /// # Errors
-    /// A thread cannot be started.
     pub(super) fn start(connections: Vec<Connection>) -> io::Result<Self> {
         let (mut queue, jobs) = Queue::<Job>::new();
         let jobs = Arc::new(Mutex::new(jobs));
@@ -34,8 +29,7 @@ impl Readers {
         Ok(Self(queue))
     }
 
-    /// Runs `work` on a reading thread. Several statements see the same state only inside a
-    /// transaction.
+    /// Gives several statements the same state only inside a transaction.
     pub(super) fn read<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,

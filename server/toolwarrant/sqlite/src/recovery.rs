@@ -1,9 +1,9 @@
 //! Makes copies of a database, and turns such a copy into a database to continue with.
 //!
-//! A restored database ends with its backup. Later events are not known: revoked keys, the outcome
-//! of tasks in flight, used nonces. So the keys are off until an operator confirms them. Tasks that
-//! were in flight end as `timeout` and the engine sends nothing more for them. The time of the
-//! restore is stored, because the server must refuse requests that were signed before it.
+//! Events after the backup are not known: revoked keys, the outcome of tasks in flight, used
+//! nonces. So the keys are off until an operator confirms them. Tasks in flight end as `timeout`
+//! and the engine sends nothing more for them. The time of the restore is stored, because the
+//! server must refuse requests that were signed before it. Start at [`restore`].
 
 use super::column::{millis, moment};
 use super::error::DatabaseError;
@@ -19,22 +19,16 @@ use toolwarrant_store::not_off;
 use toolwarrant_tasks::machine::abandon;
 use toolwarrant_tasks::store::Advance;
 
-/// The content of a restored database, for the answer of the command.
 #[derive(Debug)]
 pub struct RestoredData {
-    /// Its applications.
     pub applications: Vec<ApplicationRow>,
-    /// Its keys as they were in the backup. All keys with secrets are now off.
+    /// As they were in the backup. All keys with secrets are now off.
     pub keys: Vec<KeyRow>,
-    /// The number of tasks that were in flight, which have now ended.
     pub ended: u64,
 }
 
-/// Turns the copy of a database into one to continue with, and stores the act of that; `at` is the
-/// wall clock. Blocks for as long as the disk takes.
-///
-/// # Errors
-/// The copy cannot be used. It may have been migrated already.
+/// Stores the act of the restore; `at` is the wall clock. Blocks. After an error, the copy may have
+/// been migrated already.
 pub fn restore(path: &Path, at: Timestamp, act: &Act) -> Result<RestoredData, DatabaseError> {
     let mut writer = open::connect(path, open::EarlierLayout::Migrate)?.writer;
     open::load_target_locks(&writer)?;
@@ -53,7 +47,6 @@ fn begin_again(writer: &mut Connection, at: Timestamp, act: &Act) -> Result<Rest
          UPDATE api_key SET latest_verifier = NULL, latest_sealed = NULL, previous_verifier = NULL, previous_sealed = NULL;",
     )?;
     let mut ended = 0;
-    // Each task that is ended leaves the list of tasks in flight.
     while let Some(open) = tasks::in_flight(&db, None, 1)?.first() {
         let id = open.id;
         let gone = || Fault::corrupt(format!("{id} is in flight, but does not exist"));
@@ -70,26 +63,22 @@ fn begin_again(writer: &mut Connection, at: Timestamp, act: &Act) -> Result<Rest
     Ok(RestoredData { applications, keys, ended })
 }
 
-/// Returns the time at which the database was restored, if it was.
 pub(super) fn restored_at(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
     let at = db.query_row("SELECT restored_at FROM identity", [], |row| row.get(0)).optional()?.flatten();
     Ok(at.map(moment))
 }
 
-/// Writes a copy of the database, without deleted data.
 pub(super) fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
     let path = path.to_str().ok_or_else(|| Fault::unavailable(format!("{} is not UTF-8", path.display())))?;
     db.execute("VACUUM INTO ?1", [path])?;
     Ok(())
 }
 
-/// Reads the ids of the keys that are off.
 pub(super) fn keys_to_confirm(db: &Connection) -> Result<Vec<String>, Fault> {
     let mut select = db.prepare_cached("SELECT id FROM unconfirmed_key ORDER BY id")?;
     Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Restores the secrets of keys.
 pub(super) fn confirm_keys(db: &Connection, keys: &[String]) -> Result<(), Fault> {
     let confirm = "UPDATE api_key SET latest_verifier = was.latest_verifier, latest_sealed = was.latest_sealed,
                                       previous_verifier = was.previous_verifier, previous_sealed = was.previous_sealed

@@ -1,8 +1,6 @@
-//! The SQL that finds violations of an [`IntegrityRule`].
-//!
-//! `Refunds` is checked often, so it reads only rows about refunds. The other rules may read
-//! everything. A task whose state cannot be read violates `Records`; all rules still check the
-//! other tasks.
+//! The SQL that finds violations of an [`IntegrityRule`]. `Refunds` is checked often, so it reads
+//! only rows about refunds. A task whose state cannot be read violates `Records`; the rules still
+//! check other tasks.
 
 use super::column::millis;
 use super::fault::Fault;
@@ -14,7 +12,6 @@ use toolwarrant_store::check_charges;
 use toolwarrant_store::{IntegrityRule, VIOLATIONS_MAX};
 use toolwarrant_tasks::task::{Task, TaskId, TaskStatus};
 
-/// Selects tasks, with the fault in their refund.
 const REFUNDS: &str = "
     SELECT id, 'ended as failed_silent and has no refund' FROM task
         WHERE status = 'failed_silent'
@@ -35,7 +32,6 @@ const CHARGES: &str = "
         WHERE kind = 'reversal'
           AND NOT EXISTS (SELECT 1 FROM ledger WHERE task_id = back.task_id AND kind = 'charge')";
 
-/// Selects tasks, with their state and the kinds of their ledger entries.
 const CHARGED: &str = "SELECT id, state, (SELECT group_concat(kind) FROM ledger WHERE task_id = id) FROM task";
 
 const TARGET_LOCKS: &str = "
@@ -46,7 +42,7 @@ const SECRETS: &str = "
     SELECT id, iif(terminal, 'has ended and its arguments were not wiped', 'is in flight and its arguments are gone')
         FROM task WHERE terminal = (sealed IS NOT NULL)";
 
-/// The timeline has no event for version 0, the acceptance of a task.
+/// No event stands for version 0, the acceptance.
 const RECORDS: &str = "
     SELECT task_id, 'has a ' || kind || ' on the account of ' || ledger.application || ', and is of ' || task.application
         FROM ledger JOIN task ON task.id = task_id WHERE ledger.application <> task.application
@@ -55,12 +51,10 @@ const RECORDS: &str = "
         WHERE (SELECT count(*) <> task.version OR min(version) < 1 OR max(version) > task.version
                FROM task_event WHERE task_id = id)";
 
-/// Selects tasks, with their state and the columns that repeat parts of it.
 const REPEATED: &str = "
     SELECT id, state, status, wake_at, finished_at,
            ifnull((SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC LIMIT 1), 'ready') FROM task";
 
-/// Returns the violations of `rule`.
 pub(super) fn violations(db: &Connection, rule: IntegrityRule) -> Result<Vec<String>, Fault> {
     let both = |sql, judged: Result<Vec<String>, Fault>| Ok([select_names(db, sql)?, judged?].concat());
     let mut found = match rule {
@@ -105,7 +99,7 @@ fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
     Ok(missing.chain(strange).collect())
 }
 
-/// Returns the names of tables and indexes with their SQL, without comments and blanks.
+/// Leaves out comments and blanks.
 fn schema_objects(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
     let mut select =
         db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
@@ -156,7 +150,6 @@ fn find_contradictions(db: &Connection) -> Result<Vec<String>, Fault> {
     })
 }
 
-/// Calls `judge` for every task that `sql` selects, with its id, its state, and further columns.
 fn check_tasks(
     db: &Connection,
     sql: &str,

@@ -1,8 +1,7 @@
-//! The SQL of tasks, ledger and deduplication keys. Each function is one read, or one write inside
-//! a transaction that the caller commits.
-//!
+//! The SQL of tasks, ledger and deduplication keys, inside a transaction that the caller commits.
 //! Only one connection writes, so the result of a read still holds when the same transaction
-//! writes. Unique indexes are a second guard.
+//! writes. Unique indexes are a second guard. Locks of targets are a table in memory, which a start
+//! fills from the tasks in flight; only cool-downs are on the disk.
 
 use super::column::{millis, moment, read};
 use super::fault::Fault;
@@ -17,7 +16,6 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
-/// Finds the task in flight with this identity.
 pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<WriteAnswer>, Fault> {
     let Identity { application, key, fingerprint, resource, target } = identity;
     let found = |row: &Row<'_>| {
@@ -37,15 +35,13 @@ pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<Writ
     Ok(found.optional()?)
 }
 
-/// Serialises the state of a task. Callers do this before the writer's turn, because there are many
-/// callers and only one writing thread.
+/// Runs before the writer's turn, because there are many callers and only one writing thread.
 pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
     serde_json::to_string(task)
         .map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
 }
 
-/// Accepts a task if its key and its target lock are free. `state` is its state, unless the target
-/// is cooling down.
+/// Takes `state`, the state of the task unless the target is cooling down.
 pub(super) fn accept(
     db: &Connection,
     new: &Record,
@@ -101,7 +97,6 @@ pub(super) fn accept(
     Ok(Acceptance::Fresh { wake_at: start })
 }
 
-/// Writes the next version of a task with its event and entries.
 pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result<Advanced, Fault> {
     let Advance { id, version, task, entries, what, at } = advance;
     let status = task.status().map(TaskStatus::as_str);
@@ -154,7 +149,6 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     Ok(Advanced::Written)
 }
 
-/// Reads tasks in flight, ordered by id.
 pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<OpenTask>, Fault> {
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
@@ -167,13 +161,11 @@ pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> R
     select.query_and_then((after.map(TaskId::to_bytes), limit), |row| read("task", row, open))?.collect()
 }
 
-/// All columns of a [`Record`].
 const RECORD: &str = "SELECT id, application, iif(terminal, NULL, idem_key), iif(terminal, zeroblob(32), fingerprint),
                              resource, target, tool, created_at, version, state, sealed,
                              request_id, key_id, arguments, (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
                       FROM task";
 
-/// A row of [`RECORD`].
 type Columns = (
     [u8; 16],
     String,
@@ -192,15 +184,14 @@ type Columns = (
     Option<i64>,
 );
 
-/// Reads a task.
 pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault> {
     let mut select = db.prepare_cached(&format!("{RECORD} WHERE id = ?1"))?;
     let row = select.query_and_then([id.to_bytes()], |row| read("task", row, |row| row.try_into()))?.next();
     row.transpose()?.map(record).transpose()
 }
 
-/// Returns the SQL of [`tasks`]. The rows begin in an index: that of the application, that of the
-/// tasks in flight, or that of all ids. Every id is below a blob of 17 bytes.
+/// Returns SQL whose rows begin in an index: of the application, of the tasks in flight, or of all
+/// ids. Every id is below a blob of 17 bytes.
 pub(super) fn list(filter: &TaskFilter) -> String {
     let application = if filter.application.is_some() { "application = ?1" } else { "?1 IS NULL" };
     let in_flight = if filter.is_in_flight() { "AND terminal = 0" } else { "" };
@@ -210,7 +201,6 @@ pub(super) fn list(filter: &TaskFilter) -> String {
     )
 }
 
-/// Reads tasks, newest first.
 pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fault> {
     let TaskFilter { application, limit, examine, .. } = filter;
     let (first, end) = filter.ids();
@@ -238,7 +228,6 @@ pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fa
     Ok(found)
 }
 
-/// Reads refunds, newest first.
 pub(super) fn refunds(db: &Connection, filter: &RefundFilter) -> Result<Vec<LedgerRow>, Fault> {
     let RefundFilter { application, since, until, before, limit } = filter;
     let of_application = if application.is_some() { "application = ?1" } else { "?1 IS NULL" };
@@ -278,7 +267,7 @@ fn record(columns: Columns) -> Result<Record, Fault> {
     Ok(Record { id, identity, tool, created_at, version, task, sealed, refunded_at, call })
 }
 
-/// Reads the timeline of a task. The acceptance comes from the row of the task.
+/// Takes the acceptance from the row of the task.
 pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>, Fault> {
     let sql = "SELECT at, phase, what, is_event FROM
                (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what, 0 AS is_event FROM task WHERE id = ?1
@@ -290,14 +279,12 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>
     rows.map(|row| {
         let (at, name, what, is_event) = row.map_err(|error| broken(error.to_string()))?;
         let phase = Phase::parse(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
-        // An event of a later version is shown as it is stored.
         let event = is_event.then(|| serde_json::from_str(&what).ok()).flatten();
         Ok(TimelineEvent { at: moment(at), phase, what: event.map_or(Happening::Sentence(what), Happening::Event) })
     })
     .collect()
 }
 
-/// Reads ledger entries with numbers above `after`.
 pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<LedgerRow>, Fault> {
     let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE number > ?1 ORDER BY number LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
@@ -313,8 +300,7 @@ fn entry((number, id, application, kind, at): (i64, [u8; 16], String, String, i6
     Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })
 }
 
-/// Deletes ended tasks; their timelines are deleted with them. The `surplus` tasks that ended first
-/// are deleted regardless of age.
+/// Deletes timelines with their tasks, and the `surplus` tasks that ended first regardless of age.
 pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32, surplus: u32) -> Result<u32, Fault> {
     let old = "DELETE FROM task WHERE id IN
                (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
@@ -325,7 +311,6 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32, surplus: u32
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// Writes deduplication keys, unless one of them exists.
 pub(super) fn mark(db: &Connection, marks: &[DeduplicationKey]) -> Result<(), Fault> {
     let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     for DeduplicationKey { space, key, until } in marks {
@@ -336,7 +321,6 @@ pub(super) fn mark(db: &Connection, marks: &[DeduplicationKey]) -> Result<(), Fa
     Ok(())
 }
 
-/// Reads deduplication keys, in order.
 pub(super) fn marks(db: &Connection, space: &str, after: Option<&[u8]>, limit: u32) -> Result<Vec<Box<[u8]>>, Fault> {
     let sql = "SELECT key FROM mark WHERE space = ?1 AND key > ifnull(?2, x'') ORDER BY key LIMIT ?3";
     let mut select = db.prepare_cached(sql)?;
@@ -344,7 +328,6 @@ pub(super) fn marks(db: &Connection, space: &str, after: Option<&[u8]>, limit: u
     Ok(rows.map(|key| key.map(Vec::into_boxed_slice)).collect::<Result<_, _>>()?)
 }
 
-/// Deletes expired deduplication keys.
 pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM mark WHERE (space, key) IN
                (SELECT space, key FROM mark WHERE until < ?1 ORDER BY until, space, key LIMIT ?2)";
@@ -352,7 +335,6 @@ pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// Returns the answer that names the task in flight on a target.
 fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fault> {
     let sql = "SELECT id, application, state FROM target_lock JOIN task ON id = task_id
                WHERE target_lock.resource = ?1 AND target_lock.target = ?2";

@@ -1,5 +1,4 @@
-//! Tests of the store on disk: files, locks, batches, rows, layouts and damage; and a comparison
-//! with the store in memory, operation by operation.
+//! Tests of the store on disk, and a comparison with the store in memory, operation by operation.
 
 mod damage;
 mod layouts;
@@ -36,7 +35,6 @@ async fn open_new() -> (TempDir, Arc<dyn Store>) {
 store_suite::store_suite!(open_new);
 store_suite::store_row_suite!(open_new);
 
-/// A database that the model reopens.
 struct Database(TempDir, Option<Arc<Sqlite>>);
 
 impl model::Reopened for Database {
@@ -68,7 +66,6 @@ fn its_answers_are_those_of_the_store_in_memory() {
     model::compare::<Database>(250);
 }
 
-/// Returns the act that a restore stores.
 fn act_of_restore() -> Act {
     let operator = Operator {
         role: Role::Owner,
@@ -85,13 +82,11 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Returns a folder in memory if the machine has one, so that thousands of commits do not wait for
-/// a real disk.
+/// Returns a folder in memory if there is one, so that thousands of commits do not wait for a disk.
 fn quick_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
 }
 
-/// Copies the files of a store, as a process that is killed now would leave them.
 fn leave_behind(folder: &Path) -> TempDir {
     let copy = quick_folder();
     for file in [database, log] {
@@ -100,12 +95,10 @@ fn leave_behind(folder: &Path) -> TempDir {
     copy
 }
 
-/// Returns the path of the database in a folder.
 fn database(folder: &Path) -> PathBuf {
     folder.join("store.db")
 }
 
-/// Returns the path of its log.
 fn log(folder: &Path) -> PathBuf {
     folder.join("store.db-wal")
 }
@@ -183,7 +176,6 @@ fn unavailable(why: &str) -> Fault {
 
 type TransactionBody = fn(&Connection) -> Result<i64, Fault>;
 
-/// Runs these in one transaction. Returns the answers, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
     let mut connection = super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap().writer;
@@ -267,7 +259,6 @@ async fn after_a_panic_every_call_fails() {
     drop(waiting);
     broken.unwrap_err();
     store.accept(new(2, "l", "u"), vec![]).await.unwrap_err();
-    // Reads continue as long as a reading thread is left.
     store.readers.read(boom).await.unwrap_err();
     assert_eq!(store.task(id(2)).await.unwrap(), None);
     store.readers.read(boom).await.unwrap_err();
@@ -315,7 +306,6 @@ async fn a_damaged_row_is_an_error_that_names_it() {
     named(store.timeline(id(2)).await.unwrap_err(), &id(2).to_string());
     named(store.ledger(0, 9).await.unwrap_err(), "line 2 of the ledger");
     named(store.directory().await.unwrap_err(), "application a");
-    // The undamaged rows can be read.
     assert!(store.task(id(2)).await.unwrap().is_some());
     assert_eq!(store.ledger(0, 1).await.unwrap().len(), 1);
     assert_eq!(store.in_flight(None, 9).await.unwrap().len(), 2);
@@ -333,7 +323,6 @@ async fn a_time_beyond_the_range_of_a_column_is_stored_as_the_maximum() {
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
 }
 
-/// The number of tasks is bounded, and their age too.
 #[tokio::test]
 async fn if_there_are_too_many_tasks_the_earliest_ended_are_deleted_first() {
     let folder = folder();

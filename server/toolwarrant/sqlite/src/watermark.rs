@@ -1,10 +1,9 @@
-//! The watermark: a small file next to a database that records how much the database has held, so
-//! that a loss is detected.
+//! The watermark: a small file next to a database, by which a loss of its data is detected.
 //!
 //! SQLite accepts the files that it finds: a log that is missing, or damaged from some byte on,
-//! gives an older state of the database. To raise the watermark, the store first increments a
-//! number in the database, then, once that is on the disk, the number in the file. Earlier commits
-//! precede that increment, so a database with a lower number has lost data.
+//! gives an older state. To raise the watermark, the store first increments a number in the
+//! database, then, once that is on the disk, the number in the file. Earlier commits precede that
+//! increment, so a database with a lower number has lost data. Start at [`raise`].
 
 use super::column::{millis, moment};
 use super::connection::connection;
@@ -18,27 +17,24 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_tasks::task::TaskId;
 
-/// The recorded state of a database.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watermark {
-    /// The id of the database, in hexadecimal.
+    /// In hexadecimal.
     database: String,
-    /// The number of times the watermark was raised.
+    /// The number of raises.
     sequence: u64,
-    /// The time of the last raise. All earlier commits are in the database.
+    /// All earlier commits are in the database.
     at: Timestamp,
-    /// The newest task at that time, for the operator.
+    /// For the operator.
     newest_task: Option<String>,
 }
 
-/// Returns the path of the watermark of a database.
 #[must_use]
 pub fn path_of(database: &Path) -> PathBuf {
     database.with_extension("watermark")
 }
 
-/// Increments the number in the database. The result may be written to the file once the
-/// transaction is on the disk.
+/// Returns a watermark that may be written once the transaction is on the disk.
 pub(super) fn raise(db: &Connection, at: Timestamp) -> rusqlite::Result<Watermark> {
     let raise = "UPDATE identity SET sequence = sequence + 1, marked_at = ?1
                  RETURNING id, sequence, marked_at, (SELECT max(id) FROM task)";
@@ -46,8 +42,7 @@ pub(super) fn raise(db: &Connection, at: Timestamp) -> rusqlite::Result<Watermar
 }
 
 impl Watermark {
-    /// Writes the file next to a database, durably: after a crash the file is this version or the
-    /// previous one.
+    /// Writes durably: after a crash the file is this version or the previous one.
     pub(super) fn write(&self, database: &Path) -> io::Result<()> {
         let line = serde_json::to_string(self)? + "\n";
         durable::replace(&path_of(database), |file| file.write_all(line.as_bytes())).map(drop)
@@ -56,9 +51,6 @@ impl Watermark {
 
 /// Checks that a database has the data that its watermark records. Changes nothing, so that the
 /// remains of a log can still be examined.
-///
-/// # Errors
-/// [`DatabaseError::Lost`]; or a file cannot be read.
 pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     let path = path_of(database);
     let bytes = match fs::read(&path) {
@@ -77,7 +69,7 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     }
     let found = match read(database) {
         Ok(found) => found,
-        // A newer layout or damage, which the code that opens the database reports.
+        // The code that opens the database reports this.
         Err(error) if error.sqlite_error_code() != Some(ErrorCode::Unknown) => {
             return Err(DatabaseError::Database { path: database.to_owned(), source: error });
         }
@@ -92,7 +84,6 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     }
 }
 
-/// Reads the same fields from the database; `None` if it has no identity.
 fn read(database: &Path) -> rusqlite::Result<Option<Watermark>> {
     let db = connection(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let newest = "SELECT id, sequence, marked_at, (SELECT max(id) FROM task) FROM identity";

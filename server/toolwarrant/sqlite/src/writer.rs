@@ -1,13 +1,11 @@
-//! The one writing thread. Requests that arrive during a commit share the next one.
+//! The one writing thread. Requests that arrive during a commit share the next one. A request is
+//! answered after its commit has reached the disk.
 //!
-//! A request is answered after its commit has reached the disk.
-//!
-//! When a request fails, its transaction is rolled back and repeated without it. Failures are rare,
-//! and a savepoint for each request would cost more than most requests. If a commit fails, each of
-//! its requests is retried alone, because a request that only reads needs no room on the disk. If
-//! no transaction can begin, or its writes would be lost, the same holds for all waiting requests,
-//! so the writer refuses all of them at once. If the thread panics, the transaction is rolled back,
-//! and waiting and later requests are answered with a [`Fault`].
+//! When a request fails, its transaction is rolled back and repeated without it: a savepoint for
+//! each request would cost more. If a commit fails, each of its requests is retried alone, because
+//! a request that only reads needs no room on the disk. If no transaction can begin, or its writes
+//! would be lost, the writer refuses all waiting requests. If the thread panics, it answers them
+//! with a [`Fault`]. Start at [`commit`].
 
 use super::connection::BUSY;
 use super::fault::Fault;
@@ -23,49 +21,37 @@ use std::time::{Duration, Instant};
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::Stored;
 
-/// Maximum number of requests in one commit.
 const TOGETHER: usize = 512;
 
-/// Time that a transaction stays open for further requests. It applies if some arrive or the
-/// previous transaction had more than one, because a client that was just answered is likely to
-/// come again and can share this transaction.
+/// Time that a transaction stays open if requests arrive or the previous one had more than one: a
+/// client that was just answered is likely to come again.
 const WINDOW: Duration = Duration::from_millis(2);
 
-/// Time to wait for another program's transaction, once one has not ended within [`BUSY`].
+/// After another program's transaction has not ended within [`BUSY`].
 const STILL_BUSY: Duration = Duration::from_millis(100);
 
-/// Counters of writes since the store was opened.
 #[derive(Debug, Default)]
 pub(super) struct WriteCounts {
-    /// Committed transactions.
     pub commits: Count,
     /// Requests in committed transactions.
     pub requests: Count,
-    /// Failed transactions.
     pub failures: Count,
 }
 
-/// The writer: runs writes, one after the other.
 pub(super) struct Writer {
     queue: Queue<Box<dyn WriteJob>>,
     pub(super) counts: Arc<WriteCounts>,
 }
 
-/// A write, with the channel for its answer.
 pub(super) trait WriteJob: Send {
-    /// Writes. Returns true if the transaction may be committed. Otherwise the writer may call it
-    /// again in another transaction.
+    /// Returns true if the transaction may be committed. Otherwise it may be called again in
+    /// another transaction.
     fn write(&mut self, transaction: &Transaction<'_>) -> bool;
 
-    /// Sends the answer, given the result of the commit.
     fn answer(self: Box<Self>, committed: Result<(), Fault>);
 }
 
 impl Writer {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub(super) fn start(mut connection: Connection, ownership: Ownership) -> io::Result<Self> {
         let (mut queue, requests) = Queue::<Box<dyn WriteJob>>::new();
         let requests = RefCell::new(requests);
@@ -97,7 +83,6 @@ impl Writer {
                 let refuses = matches!(committed, Err(Failed::Everything(_)));
                 if refuses != refusing {
                     refusing = refuses;
-                    // If this setting fails, the only effect is a longer or shorter wait.
                     let _ = connection.busy_timeout(if refuses { STILL_BUSY } else { BUSY });
                 }
                 match committed {
@@ -119,13 +104,12 @@ impl Writer {
         Ok(Self { queue, counts })
     }
 
-    /// Returns the number of waiting requests.
     pub(super) fn queue_length(&self) -> usize {
         self.queue.queue_length()
     }
 
-    /// Runs `work` in a transaction and answers once it is on the disk. If `work` fails, none of
-    /// its changes are written.
+    /// Answers once the transaction is on the disk. If `work` fails, none of its changes are
+    /// written.
     pub(super) fn write<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,
@@ -135,17 +119,14 @@ impl Writer {
     }
 }
 
-/// The reason why a transaction failed.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// No transaction can begin, or its writes would be lost. Every other request would fail too.
     Everything(Fault),
-    /// This transaction could not be committed. Others may succeed.
     Commit(Fault),
 }
 
-/// Runs all requests in one transaction or, if its commit fails, each in a separate one. Answers
-/// them, and refuses those that are `waiting` if every other request would fail too.
+/// Runs all requests in one transaction or, if its commit fails, each in a separate one.
 pub(super) fn commit(
     connection: &mut Connection,
     ownership: &Ownership,
@@ -170,7 +151,7 @@ pub(super) fn commit(
         return all;
     }
     // A caller that gets its answer may stop the store, which then raises the watermark above the
-    // counted commits. So the counters come first.
+    // counted commits.
     if committed.is_ok() {
         counts.commits.add(1);
         counts.requests.add(taken.len() as u64);
@@ -190,8 +171,7 @@ pub(super) fn commit(
     committed
 }
 
-/// Runs the taken requests and all that follow. If one fails, nothing is written, and its index is
-/// returned.
+/// Returns the index of a request that failed; then nothing is written.
 fn write(
     connection: &mut Connection,
     ownership: &Ownership,
@@ -215,7 +195,6 @@ fn write(
     Ok(None)
 }
 
-/// The only kind of request: a function, and the channel for its answer.
 pub(super) struct AnsweredWrite<T, F> {
     work: F,
     done: Result<T, Fault>,
@@ -223,7 +202,6 @@ pub(super) struct AnsweredWrite<T, F> {
 }
 
 impl<T, F> AnsweredWrite<T, F> {
-    /// Returns a request that has not run yet.
     pub(super) fn new(work: F, reply: Reply<T>) -> Self {
         Self { work, done: Err(Fault::unavailable("not tried".to_owned())), reply }
     }

@@ -5,31 +5,28 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::Act;
 use toolwarrant_core::store::{StoreError, Stored};
 
-/// A store that can be copied whole, and may come from a copy.
 pub trait Recovery: Send + Sync + 'static {
-    /// Writes a copy as of one moment to a file that is empty or missing. The copy does not delay
-    /// other calls and is not synced.
+    /// Copies one moment to a file that is empty or missing, without delaying other calls and
+    /// without a sync.
     fn copy_to(&self, path: PathBuf) -> Stored<'_, ()> {
         Box::pin(async move {
             Err(StoreError::Unavailable(format!("this store has no file that {} could be copied from", path.display())))
         })
     }
 
-    /// Returns the time at which the store was restored from a backup, if it was. The server must
-    /// refuse requests that were signed before that time, because the nonces that were used between
-    /// the backup and the restore are not known.
+    /// Returns when the store was restored from a backup. Requests that were signed before must be
+    /// refused, because nonces between backup and restore are not known.
     fn restored_at(&self) -> Option<Timestamp> {
         None
     }
 
-    /// Returns the ids of the keys that have been off since the store was restored, in order. Their
-    /// rows have no secrets, like those of revoked keys.
+    /// Returns the keys that are off since the restore, in order. Their rows have no secrets.
     fn keys_to_confirm(&self) -> Stored<'_, Vec<String>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Restores the secrets that these keys had in the backup, and stores the acts: for all of
-    /// them, or for none. Conflicts if one of them is not off.
+    /// Restores the secrets of all these keys, with the acts, or of none. Conflicts if one is not
+    /// off.
     fn confirm_keys(&self, keys: Vec<String>, acts: Vec<Act>) -> Stored<'_, ()> {
         drop(acts);
         let first = keys.into_iter().next();
@@ -38,7 +35,6 @@ pub trait Recovery: Send + Sync + 'static {
     }
 }
 
-/// Returns the refusal to confirm a key.
 #[must_use]
 pub fn not_off(key: &str) -> StoreError {
     StoreError::Conflict(format!("the key `{key}` does not wait for confirmation; `key list` shows the keys that do"))

@@ -1,17 +1,15 @@
-//! Stored commands: opens their arguments, and finds those that the contract cannot read.
+//! Stored commands: opens their arguments, and finds those that the contract cannot read. The
+//! engine sends nothing for these, and reads their targets only if that needs no arguments.
 
 use crate::task::TaskId;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::Catalogue;
 
-/// The reason why nothing more is sent for a task, and why it may not be verified.
 pub const UNREADABLE: &str = "the command of this task cannot be read by this contract";
 
-/// Opens the sealed arguments of a task's command. Without a catalogue, it does not check them.
-///
-/// # Errors
-/// The reason why the command cannot be read. It shows no values.
+/// Opens the sealed arguments of a task's command; checks them if there is a catalogue. The error
+/// shows no values.
 pub fn open(
     catalogue: Option<&Catalogue>,
     keyring: &KeyRing,

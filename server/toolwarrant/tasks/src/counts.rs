@@ -1,40 +1,34 @@
-//! Counters of the engine: tasks, sends and ledger entries since the process started.
+//! Counters of the engine since the process started.
 
 use crate::machine::{Entry, Sent};
 use crate::store::Advance;
 use crate::task::TaskStatus;
 use toolwarrant_core::counts::Count;
 
-/// Counters of one engine since it started.
 #[derive(Debug, Default)]
 pub struct EngineCounts {
-    /// Number of accepted tasks.
     pub accepted: Count,
-    /// Number of ended tasks by status, in the order of [`TaskStatus::ENDS`].
+    /// In the order of [`TaskStatus::ENDS`].
     ended: [Count; TaskStatus::ENDS.len()],
-    /// Number of sends by outcome, in the order of [`SENT`].
+    /// In the order of [`SENT`].
     sent: [Count; SENT.len()],
-    /// Number of ledger entries by kind, in the order of [`BOOKED`].
+    /// In the order of [`BOOKED`].
     booked: [Count; BOOKED.len()],
-    /// Number of refunds on a target that had another one within a day.
+    /// Refunds on a target that had another one within a day.
     pub repeated_refunds: Count,
 }
 
-/// The outcomes of a send.
 const SENT: [&str; 6] = ["not_sent", "refused", "ok", "error", "pending", "no_answer"];
 
-/// The entries that the ledger can have.
 const BOOKED: [Entry; 3] = [Entry::Charge, Entry::ReverseCharge, Entry::Refund];
 
 impl EngineCounts {
-    /// Counts a step that was stored.
     pub fn count_step(&self, step: &Advance) {
         let ended = TaskStatus::ENDS.iter().zip(&self.ended).filter(|(status, _)| step.task.status() == Some(**status));
         let booked = BOOKED.iter().zip(&self.booked).filter(|(entry, _)| step.entries.contains(entry));
         ended.map(|(_, count)| count).chain(booked.map(|(_, count)| count)).for_each(|count| count.add(1));
     }
 
-    /// Counts a send by its outcome.
     pub fn count_send(&self, sent: &Sent) {
         let [not_sent, refused, ok, error, pending, no_answer] = &self.sent;
         let count = match sent {
@@ -48,17 +42,14 @@ impl EngineCounts {
         count.add(1);
     }
 
-    /// Returns the number of ended tasks by status.
     pub fn ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
         TaskStatus::ENDS.iter().map(|status| status.as_str()).zip(self.ended.iter().map(Count::get))
     }
 
-    /// Returns the number of sends by outcome.
     pub fn sends(&self) -> impl Iterator<Item = (&'static str, u64)> {
         SENT.into_iter().zip(self.sent.iter().map(Count::get))
     }
 
-    /// Returns the number of ledger entries by kind.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
         BOOKED.iter().filter_map(|entry| entry.kind()).zip(self.booked.iter().map(Count::get))
     }

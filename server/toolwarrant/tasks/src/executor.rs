@@ -10,18 +10,16 @@ use toolwarrant_base::text::{Remark, Secret};
 /// Carries out writes and reads their effect. An upstream that offers nothing more needs only
 /// [`Self::send`] and [`Self::probe`].
 ///
-/// The engine gives each call a deadline and survives a panic. The upstream's text may go into a
-/// [`Remark`], which cleans it. The operator reads every remark; clients read those of a reading
-/// and of [`Sent::Err`]. The engine replaces what an upstream says if it repeats a secret argument.
+/// The engine gives each call a deadline and survives a panic. A [`Remark`] cleans the text of an
+/// upstream. The operator reads every remark; clients read those of a reading and of [`Sent::Err`].
+/// The engine replaces a text that repeats a secret argument.
 pub trait Executor: Send + Sync + 'static {
     /// Returns the [`Facts`] that hold for this write now. The engine calls it for each decision
-    /// that depends on them: after it lost the answer to a send, before and after a baseline, when
-    /// the upstream has answered, and when it evaluates a reading. So the implementation must
-    /// answer from memory. The result may change from one call to the next.
+    /// that depends on them, so the implementation must answer from memory.
     ///
     /// It must claim only directions that were proven on the target. A wrong claim costs a refund,
-    /// or reports a success that did not happen. If a send had no baseline although the probe
-    /// compares with one (`write.baseline` is `None`), the engine never trusts an absence.
+    /// or reports a success that did not happen. Without the baseline of a probe that compares, the
+    /// engine never trusts an absence.
     ///
     /// Default: an upstream that does not handle lost answers, and a probe that proves both
     /// directions.
@@ -29,16 +27,16 @@ pub trait Executor: Send + Sync + 'static {
         Facts::default()
     }
 
-    /// Returns true if [`Self::facts`] and [`Self::probe`] work for this write without its
-    /// arguments. The engine asks if the contract cannot read them any more; they are then empty.
-    /// It sends no such write. Default: false; no reading can then prove anything.
+    /// Returns true if [`Self::facts`] and [`Self::probe`] work without arguments, for a write that
+    /// the contract cannot read any more and the engine never sends. Default: false; no reading
+    /// then proves anything.
     fn verifies_without_arguments(&self, _write: &Write) -> bool {
         false
     }
 
-    /// Takes the probe's reading before the send, to compare with later. If it fails twice, the
-    /// engine sends without it, because the write may be what puts the target right. A presence can
-    /// then still be shown, by other means ([`Write::sent_by`]). Default: unreadable.
+    /// Takes the probe's reading before the send. If it fails twice, the engine sends without it,
+    /// because the write may be what puts the target right. [`Write::sent_by`] can then still show
+    /// a presence. Default: unreadable.
     fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor does not take readings before a send".into())) })
     }
@@ -49,8 +47,7 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Asks the upstream for the outcome of a send, by its operation if it has one, otherwise by
     /// the task's id. `None` means that the upstream does not know the request. `NoAnswer` means
-    /// that the upstream knows the request but will never know its outcome, so the engine stops
-    /// asking. Default: unreadable.
+    /// that it will never know the outcome, so the engine stops asking. Default: unreadable.
     fn look_up<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor does not look up requests".into())) })
     }
@@ -70,7 +67,7 @@ pub struct Write {
     /// The id of the target.
     pub target: String,
     /// The typed arguments as canonical JSON, secrets included. Empty if the contract cannot read
-    /// them any more.
+    /// them.
     pub arguments: Secret<String>,
     /// The contract's name of the probe that verifies the write.
     pub probe: Option<String>,
@@ -78,8 +75,8 @@ pub struct Write {
     pub baseline: Option<String>,
     /// The upstream's name for the operation.
     pub operation: Option<String>,
-    /// A time by which the latest send had left; `None` before the first one. A change of the
-    /// target after it needs no baseline to show an effect.
+    /// A time by which the latest send had left; `None` before the first one. A later change of the
+    /// target needs no baseline to show an effect.
     pub sent_by: Option<Timestamp>,
 }
 

@@ -1,7 +1,6 @@
-//! The permission to send a write, asked for right before its first byte leaves.
-//!
-//! A process that stood still may have missed that another one leads. So its lease is looked at
-//! late: once the connection stands. Start at [`Leave::confirm`].
+//! The permission to send a write, asked for right before its first byte leaves. A process that
+//! stood still may have missed that another one leads, so its lease is checked once the connection
+//! stands.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,7 +14,6 @@ use toolwarrant_core::lease::Lease;
 pub struct Leave {
     not_after: Timestamp,
     clock: Clock,
-    /// `None` if no other process can take the place of this one.
     lease: Option<Lease>,
     asked: Arc<AtomicBool>,
 }
@@ -26,7 +24,6 @@ impl Leave {
         Self::for_task(not_after, clock, None)
     }
 
-    /// Makes the leave of a task, for a process with this lease.
     pub(crate) fn for_task(not_after: Timestamp, clock: &Clock, lease: Option<Lease>) -> Self {
         Self { not_after, clock: clock.clone(), lease, asked: Arc::default() }
     }
@@ -37,7 +34,6 @@ impl Leave {
         self.not_after
     }
 
-    /// Returns true if [`Self::confirm`] was called, or if there was no need to.
     pub(crate) fn is_asked(&self) -> bool {
         self.lease.is_none() || self.asked.load(Relaxed)
     }
@@ -46,7 +42,7 @@ impl Leave {
     /// connection, and send at once.
     ///
     /// # Errors
-    /// The write must not leave any more, for this reason. The outcome is [`Sent::NotSent`].
+    /// The reason why the write must not leave any more. The outcome is [`Sent::NotSent`].
     ///
     /// [`Sent::NotSent`]: crate::machine::Sent::NotSent
     pub fn confirm(self) -> Result<(), Remark> {

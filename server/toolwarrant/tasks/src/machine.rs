@@ -1,9 +1,9 @@
 //! The state machine of a task: [`step`], a pure function of the task, an event and the time.
 //!
 //! The caller stores the new task and its entries in one transaction, then performs the effect, and
-//! reports the result of the effect as the next event. So after a crash between any two steps, the
-//! phase shows whether a request may have been sent. The machine never sends a request again unless
-//! that is safe.
+//! reports its result as the next event. So after a crash between any two steps, the phase shows
+//! whether a request may have been sent. The machine never sends a request again unless that is
+//! safe.
 
 mod end;
 mod entry;
@@ -25,69 +25,52 @@ use std::time::Duration;
 use times::{QUIESCE, SEND_WINDOW, delay_times, rewound};
 use toolwarrant_base::clock::Timestamp;
 
-/// Maximum number of sends per task.
 const ATTEMPTS_MAX: u8 = 3;
-/// Wait before the retry of a send that did not leave; doubled each time.
+/// Doubled each time.
 const BACKOFF: Duration = Duration::from_secs(2);
 /// Shortest wait between two readings, and between two look-ups.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// Maximum number of readings before the send. If all of them fail, the task is sent without one.
+/// If all readings fail, the task is sent without one.
 const BASELINES_MAX: u8 = 2;
-/// The reason why a reading after the send proves less than it could.
 const NOT_COMPARED: &str = "there is no reading from before the send to compare with";
 
-/// An event in the life of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The task is due: `wake_at` has come.
     Due,
-    /// A new process found the task. The effect that was in progress, if any, is lost.
+    /// The effect that was in progress, if any, is lost.
     Found,
-    /// A new process, perhaps on another machine, found the task. The effect that was in progress,
-    /// if any, is lost.
+    /// Like `Found`, but the former process may have run on another machine.
     TakenOver,
-    /// The reading before the send; `None` if it failed.
+    /// `None` if the reading failed.
     Baseline(Option<String>),
-    /// The outcome of a send.
     Sent(Sent),
-    /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such
-    /// request.
+    /// `None` if the look-up failed, `Some(None)` if the upstream knows no such request.
     LookedUp(
         #[serde(serialize_with = "sent::write_answer", deserialize_with = "sent::read_answer")] Option<Option<Sent>>,
     ),
-    /// A reading of the target, and the time at which it began. It proves nothing about any later
-    /// moment.
+    /// A reading, and the time at which it began. It proves nothing about any later moment.
     Probed(Reading, Timestamp),
 }
 
-/// An effect to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Take the reading before the send.
     Baseline,
     /// Send, unless this moment has passed.
     Send(Timestamp),
-    /// Ask the upstream for the outcome of the request.
     LookUp,
-    /// Read the target.
     Probe,
 }
 
-/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The task after the step.
     pub task: Task,
-    /// Entries to store with the task.
     pub entries: Vec<Entry>,
-    /// The effect to perform once the task and the entries are stored.
     pub effect: Option<Effect>,
 }
 
 /// Applies `event` to `task`. An event that does not belong to the phase is late, and changes
-/// nothing. The function calls `facts` for each decision that depends on them, because they change
-/// while a task is in flight.
+/// nothing. Calls `facts` for each decision, because they change while a task is in flight.
 #[must_use]
 pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts) -> Step {
     let task = match event {
@@ -142,7 +125,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
 }
 
 /// Ends a task that was in flight in a backup. Its request may have been sent at any moment until
-/// `now`, and other writes may have reached its target since. No reading can prove anything, so the
+/// `now`, and other writes may have reached its target since. So no reading can prove anything: the
 /// task ends as `timeout` and its target cools down.
 #[must_use]
 pub fn abandon(task: Task, now: Timestamp) -> Step {
@@ -153,9 +136,9 @@ pub fn abandon(task: Task, now: Timestamp) -> Step {
 }
 
 impl Step {
-    /// Takes the reading before the send if the probe needs one and can prove something, then
-    /// sends. Once anything may have been sent, a reading no longer counts as a baseline. A target
-    /// that cannot be read does not prevent the send, which may be what puts it right.
+    /// Takes the reading before the send if it can prove something, then sends. Once anything may
+    /// have been sent, a reading no longer counts as a baseline. A target that cannot be read does
+    /// not prevent the send, which may be what puts it right.
     fn ready(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now < self.task.not_before {
             let due = self.task.not_before;
@@ -271,7 +254,6 @@ impl Step {
         self.enter(Phase::Ready).wait(due)
     }
 
-    /// Reads the target. If no reading can prove anything, decides without one.
     fn verify(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match self.provability(facts) {
             Some(Provability::Both | Provability::Presence | Provability::Absence) => self.perform(Effect::Probe),
@@ -280,7 +262,6 @@ impl Step {
         }
     }
 
-    /// Returns the directions that the probe can prove for this send; `None` if there is no probe.
     fn provability(&self, facts: &dyn Fn() -> Facts) -> Option<Provability> {
         let probe = self.task.policy.probe.as_ref()?;
         let uncompared = probe.baseline && self.task.baseline.is_none();
@@ -291,7 +272,6 @@ impl Step {
         })
     }
 
-    /// Decides without a reading, and notes why none can prove anything.
     fn unverifiable(mut self, why: Option<&str>, now: Timestamp) -> Self {
         if let Some(why) = why {
             self.task.reading = None;
@@ -300,9 +280,8 @@ impl Step {
         self.decide_by_answer(now)
     }
 
-    /// The decision table for tasks that cannot be verified. The upstream's answer decides at once.
-    /// Without an answer, the task waits for its deadline. A reported failure does not count while
-    /// an earlier send is unanswered, because that send may have worked.
+    /// Waits for the deadline if there is no answer. A reported failure does not count while an
+    /// earlier send is unanswered, because that send may have worked.
     fn decide_by_answer(self, now: Timestamp) -> Self {
         let Task { outcome, unanswered, deadline_at, .. } = self.task;
         match outcome.map(|(upstream, _)| upstream) {
@@ -313,12 +292,10 @@ impl Step {
         }
     }
 
-    /// The decision table for tasks with a probe. A verdict that the probe cannot prove on this
-    /// target counts as unreadable.
-    ///
-    /// There is one exception: if the probe can prove only an absence, a success can only show as
-    /// readings without an absence. Two of them are enough. A failed reading does not count among
-    /// them, because it may have missed the absence that leads to a refund.
+    /// Counts a verdict that the probe cannot prove on this target as unreadable, with one
+    /// exception. If the probe can prove only an absence, two readings without an absence show a
+    /// success. A failed reading does not count among them, because it may have missed the absence
+    /// that leads to a refund.
     ///
     /// A reading that ends at or after the deadline is the last.
     fn on_reading(mut self, reading: Reading, begun: Timestamp, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
@@ -371,9 +348,8 @@ impl Step {
         }
     }
 
-    /// Waits until the next reading. Once the effect has settled, two readings follow each other
-    /// closely, because they can decide. So can one at the moment from which an unanswered request
-    /// may be repeated.
+    /// Lets two readings follow each other closely once the effect has settled, because they can
+    /// decide. So can a reading at the moment from which an unanswered request may be repeated.
     fn read_again(self, answered_at: Timestamp, now: Timestamp) -> Self {
         let Task { policy, settled, obstacle, outcome, .. } = &self.task;
         let settled_at = answered_at.plus(policy.settle());
@@ -393,27 +369,24 @@ impl Step {
         step
     }
 
-    /// Returns the moment from which the task may be sent again after an unanswered send.
     fn repeatable_at(&self) -> Option<Timestamp> {
         let Task { policy, outcome, last_send_at, .. } = &self.task;
         let is_repeatable = policy.idempotent && matches!(outcome, Some((UpstreamAnswer::None, _)));
         last_send_at.filter(|_| is_repeatable).map(|sent| sent.plus(QUIESCE).plus(policy.settle()))
     }
 
-    /// Returns true if the task may be sent again after an unanswered send that had no effect in
-    /// time.
     fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
         let quiesced = self.repeatable_at().is_some_and(|at| begun >= at);
         quiesced && self.task.attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 
-    /// Returns the last useful time to send. A later effect could not be read before the deadline.
+    /// Returns the time after which the effect of a send could not be read before the deadline.
     fn last_useful_send(&self) -> Timestamp {
         let Task { deadline_at, policy, .. } = &self.task;
         deadline_at.minus(policy.settle())
     }
 
-    /// Stops sending. If an earlier send may have left, its effect is still evaluated.
+    /// Evaluates the effect of an earlier send that may have left.
     fn unsent(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if self.task.left {
             return self.on_answer(UpstreamAnswer::None, now, facts);
@@ -439,7 +412,6 @@ impl Step {
         self.enter(Phase::Done(status))
     }
 
-    /// Records why the write could not be sent or checked, for the timeline and the evidence.
     fn note_obstacle(mut self, why: String) -> Self {
         self.task.obstacle = Some(why);
         self
@@ -456,8 +428,7 @@ impl Step {
         self
     }
 
-    /// Waits until the next look-up or reading: as long again as it has taken so far, and until the
-    /// deadline at most.
+    /// Waits as long again as it has taken so far, and until the deadline at most.
     fn again(self, now: Timestamp, elapsed: Duration) -> Self {
         let deadline = self.task.deadline_at;
         self.wait(now.plus(elapsed.max(INTERVAL)).min(deadline))

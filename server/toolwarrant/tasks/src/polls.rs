@@ -1,10 +1,7 @@
 //! Long polls. A poll that asks to wait is held until the task ends, its wait is over, or the
 //! server stops. A poll that does not ask and comes too early is held until it is due, if that is
-//! soon, because clients give up on slow answers.
-//!
-//! The module owns the time at which each key may poll each task again, and the number of held
-//! polls per application. It does not use the store: the caller reads the task before and after.
-//! Start at `Polls::hold`.
+//! soon, because clients give up on slow answers. The module does not use the store: the caller
+//! reads the task before and after. Start at `Polls::hold`.
 
 use super::task::TaskId;
 use std::collections::HashMap;
@@ -16,13 +13,11 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::tasks::{LongPoll, Poll};
 
-/// Maximum number of held polls per application. Further polls are answered at once.
+/// Per application. Further polls are answered at once.
 pub const HELD_MAX: usize = 64;
 
-/// Number of due times above which those that have passed are removed.
 const SWEEP_AT: usize = 1_024;
 
-/// Held polls, and due times of the next ones.
 #[derive(Debug)]
 pub(super) struct Polls {
     clock: Clock,
@@ -32,11 +27,11 @@ pub(super) struct Polls {
 
 #[derive(Debug, Default)]
 struct PollState {
-    /// Number of held polls by application.
+    /// By application.
     held: HashMap<Box<str>, usize>,
-    /// Per task, a channel that closes when the task ends. Removed when no poll waits.
+    /// A channel closes when its task ends. Removed when no poll waits.
     ends: HashMap<TaskId, watch::Sender<()>>,
-    /// Due time of the next poll by key and task.
+    /// The next poll by key and task.
     due: HashMap<(Box<str>, TaskId), Timestamp>,
     sweep_at: usize,
 }
@@ -47,7 +42,6 @@ impl Polls {
         Self { clock, closed: watch::Sender::new(false), state: Mutex::new(state) }
     }
 
-    /// Holds a poll; `None` if it does not have to wait or may not.
     pub(super) fn hold<'a>(&'a self, poll: &Poll<'a>, id: TaskId) -> Option<HeldPoll<'a>> {
         let Poll { caller, id: _, wait, hold_at_most, hold, interval: _ } = poll;
         let now = self.clock.now();
@@ -64,8 +58,8 @@ impl Polls {
         Some(HeldPoll { polls: self, application: application.clone(), id, until, end: Some(end), hold: *hold })
     }
 
-    /// Records an answered poll. Returns the number of seconds until the next one is due. An early
-    /// poll does not move that time.
+    /// Returns the number of seconds until the next poll is due. An early poll does not move that
+    /// time.
     pub(super) fn record_answer(&self, key_id: &str, id: TaskId, interval: Duration) -> u64 {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -80,17 +74,14 @@ impl Polls {
         due.seconds_from(now)
     }
 
-    /// Returns the number of held polls.
     pub(super) fn count(&self) -> usize {
         self.lock().held.values().sum()
     }
 
-    /// Releases all polls that wait for the end of this task.
     pub(super) fn release(&self, id: TaskId) {
         self.lock().ends.remove(&id);
     }
 
-    /// Releases all polls and does not hold any from now on.
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
     }
@@ -100,21 +91,18 @@ impl Polls {
     }
 }
 
-/// A held poll. Dropping it makes room for another.
+/// Dropping it makes room for another.
 #[derive(Debug)]
 pub(super) struct HeldPoll<'a> {
     polls: &'a Polls,
     application: Box<str>,
     id: TaskId,
     until: Timestamp,
-    /// Closed when the task ends.
     end: Option<watch::Receiver<()>>,
     hold: LongPoll<'a>,
 }
 
 impl HeldPoll<'_> {
-    /// Waits until the task ends, the time is over, the client closes its side, or the server
-    /// stops.
     pub(super) async fn wait(mut self) {
         let mut closed = self.polls.closed.subscribe();
         let Some(mut end) = self.end.take() else { return };
@@ -127,7 +115,6 @@ impl HeldPoll<'_> {
     }
 }
 
-/// Waits until the client closes its side, if the transport can detect that.
 async fn hung_up(hold: LongPoll<'_>) {
     match hold {
         LongPoll::Until(hangup) => hangup.wait().await,

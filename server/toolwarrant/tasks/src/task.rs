@@ -62,50 +62,43 @@ impl fmt::Debug for TaskId {
     }
 }
 
-/// The state of a task. Each change is a new version. An ended task never changes.
+/// Each change is a new version. An ended task never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The policy at acceptance. Later changes of the contract do not affect the task.
+    /// As of the acceptance. Later changes of the contract do not affect the task.
     #[serde(rename = "terms")]
     pub policy: TaskPolicy,
-    /// Its phase.
     pub phase: Phase,
-    /// The earliest time to send. The target may still be cooling down from an earlier write.
+    /// The target may still be cooling down from an earlier write.
     pub not_before: Timestamp,
-    /// The delay of the start because the target was cooling down at acceptance, in milliseconds.
+    /// By a cool-down of the target.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_delay_ms: u64,
-    /// The deadline, counted from the first possible send. After it, the engine only finishes work
-    /// in progress: a look-up or a send, and one reading. So the task ends within a minute after
-    /// the deadline, unless the process dies.
+    /// Counted from the first possible send. After it, the engine only finishes work in progress.
+    /// So the task ends within a minute after the deadline, unless the process dies.
     pub deadline_at: Timestamp,
-    /// The time at which the task is due next; `None` while an effect is in progress and after the
-    /// end.
+    /// `None` while an effect is in progress and after the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_at: Option<Timestamp>,
-    /// Number of sends so far, including one in progress.
+    /// Including a send in progress.
     pub attempts: u8,
-    /// The probe's reading before the send, if the probe compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Number of readings before the send that failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_baselines: u8,
     /// No byte of the latest send may leave, or has left, later than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_not_after: Option<Timestamp>,
-    /// True if any send may have left. False as long as every send is known not to have left.
+    /// False as long as every send is known not to have left.
     pub left: bool,
-    /// The last time at which the latest send may have left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_send_at: Option<Timestamp>,
     /// The upstream's name for the operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The upstream's report, and its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<(UpstreamAnswer, Timestamp)>,
-    /// The upstream's text about the latest failure that it reported.
+    /// The latest reported failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<Remark>,
     /// True if any send was never answered. The upstream may still be working on it.
@@ -113,38 +106,31 @@ pub struct Task {
     pub unanswered: bool,
     /// Readings that began after the outcome had time to settle.
     pub settled: Readings,
-    /// The latest reading, and its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<(Reading, Timestamp)>,
-    /// The obstacle that prevented the send, or the check that the policy asks for: a sentence
-    /// fragment.
+    /// Prevented the send, or the check that the policy asks for: a sentence fragment.
     #[serde(rename = "hindrance", default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
-    /// The time at which the task ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
 
-/// The policy by which an operation is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskPolicy {
-    /// The probe that verifies it. Without a probe, the operation is never verified and never sent
-    /// again.
+    /// Without a probe, the operation is never verified and never sent again.
     pub probe: Option<Probe>,
     /// True if it may be sent again after a send had no effect and can no longer arrive.
     pub idempotent: bool,
-    /// Longest time until the effect of a request shows on the target, in seconds.
+    /// Longest time until the effect of a request shows on the target.
     pub settle_seconds: u32,
-    /// Longest time from the first possible send to the end, in seconds. No operation takes longer.
+    /// Longest time from the first possible send to the end. No operation takes longer.
     pub deadline_seconds: u32,
 }
 
-/// A probe that verifies an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Its name in the contract.
     pub name: String,
-    /// True if it compares with a reading before the send.
+    /// True if the probe compares with a reading before the send.
     pub baseline: bool,
 }
 
@@ -152,50 +138,39 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The task waits for its first send, or for the next one.
     Ready,
-    /// The reading before the send is being taken.
     Baseline,
     /// A send is in progress. This phase is stored before any byte leaves.
     Sending,
-    /// The upstream has accepted it and is working on it.
     Polling,
-    /// The upstream has answered, or never will. The engine is reading the target.
+    /// The upstream has answered, or never will.
     Verifying,
-    /// It has ended.
     Done(TaskStatus),
 }
 
-/// The upstream's report about a send that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamAnswer {
-    /// Success.
     Ok,
-    /// Failure.
     Err,
     /// No answer, or an unintelligible one.
     None,
     /// A refusal with this code. If nothing has left, it is known to come before the act.
     Refused(i64),
-    /// The same, because the upstream was busy.
     Busy(i64),
-    /// An answer that the outcome is not known, and never will be.
+    /// The upstream does not know the outcome, and never will.
     Unsure,
 }
 
 impl UpstreamAnswer {
-    /// Returns true if the upstream reported that it did not do it.
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Err | Self::Refused(_) | Self::Busy(_))
     }
 }
 
-/// Readings that count towards the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readings {
-    /// Readings with positive evidence that nothing happened.
     pub absent: u8,
     /// Readings that failed, or had a verdict that proves nothing on this target.
     pub unreadable: u8,
@@ -204,13 +179,13 @@ pub struct Readings {
     pub not_absent: u8,
 }
 
-/// The executor's verdict on a reading. `Absent` needs positive evidence.
+/// The executor's verdict on a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The effect is there.
     Present,
-    /// The effect is measurably not there.
+    /// The effect is measurably not there. This needs positive evidence.
     Absent,
     /// The effect could not be read.
     Unreadable,
@@ -236,13 +211,11 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 }
 
 impl Task {
-    /// Returns a task accepted at that time, ready to be sent at once.
     #[must_use]
     pub fn new(policy: TaskPolicy, at: Timestamp) -> Self {
         Self::new_delayed(policy, at, at)
     }
 
-    /// Returns a task accepted at that time, ready to be sent from `not_before` on.
     #[must_use]
     pub fn new_delayed(policy: TaskPolicy, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
@@ -269,7 +242,6 @@ impl Task {
         }
     }
 
-    /// Returns the status of an ended task.
     #[must_use]
     pub fn status(&self) -> Option<TaskStatus> {
         match self.phase {
@@ -278,13 +250,11 @@ impl Task {
         }
     }
 
-    /// Returns the status that clients and operators see.
     #[must_use]
     pub fn outward_status(&self) -> TaskStatus {
         self.status().unwrap_or(TaskStatus::Dispatched)
     }
 
-    /// Returns the evidence for the status of an ended task.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence> {
         let finished_at = self.finished_at?;
@@ -296,7 +266,6 @@ impl Task {
             Some((UpstreamAnswer::None | UpstreamAnswer::Unsure, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.policy.probe.as_ref();
-        // The only obstacle to the send was a missing baseline.
         let untried = self.attempts == 0 && self.obstacle.is_none();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
@@ -344,7 +313,6 @@ impl Task {
 }
 
 impl Phase {
-    /// Parses its name, or that of a status.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let ended = TaskStatus::ENDS.iter().copied().find(|status| status.as_str() == name).map(Self::Done);
@@ -352,7 +320,6 @@ impl Phase {
         ended.or_else(|| Self::deserialize(phase).ok())
     }
 
-    /// Returns its name in a timeline; for an end, the name of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -367,14 +334,12 @@ impl Phase {
 }
 
 impl TaskPolicy {
-    /// Longest time until the effect of a request shows on the target.
     #[must_use]
     pub fn settle(&self) -> Duration {
         Duration::from_secs(self.settle_seconds.into())
     }
 
-    /// Longest time from the first possible send to the end; also the longest time that an
-    /// unanswered operation may continue.
+    /// Returns the longest time to the end, also for an unanswered operation.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_seconds.into())
@@ -397,8 +362,7 @@ impl From<&catalogue::PolicyDef> for TaskPolicy {
 mod tests {
     use super::*;
 
-    /// States that released programs have stored. The second includes the fields that the first
-    /// omits.
+    /// States that released programs have stored. The second has the fields that the first omits.
     const STORED: [&str; 2] = [
         r#"{"terms":{"probe":null,"idempotent":true,"settle_seconds":10,"deadline_seconds":60},"phase":"ready",
             "not_before":"2026-07-28T12:00:00.123Z","deadline_at":"2026-07-28T12:01:00.123Z","attempts":0,"left":false,
@@ -413,7 +377,6 @@ mod tests {
             "finished_at":"2026-07-28T12:00:10.000Z"}"#,
     ];
 
-    /// The state that this program stores for a task that could not be checked as its policy asks.
     const HINDERED: &str = r#"{"terms":{"probe":{"name":"paper","baseline":true},"idempotent":false,"settle_seconds":60,
         "deadline_seconds":240},"phase":"verifying","not_before":"2026-07-28T12:00:00.123Z",
         "deadline_at":"2026-07-28T12:04:00.123Z","attempts":1,"left":true,"outcome":["ok","2026-07-28T12:00:06.000Z"],

@@ -1,5 +1,5 @@
-//! A server for tests that runs in the process of the test. It has a free port, a clock that the
-//! test moves, and a store in memory.
+//! A server in the process of a test, with a free port, a clock that the test moves, and a store in
+//! memory. Start at [`serve`].
 
 use http::Request;
 use serde_json::{Value, json};
@@ -31,83 +31,60 @@ use toolwarrant_operator::{Background, Config, Names, OpenedData, local_operator
 use toolwarrant_outbound::{HttpClient, HttpLimits};
 use toolwarrant_tasks::engine::Engine;
 
-/// The time at which the clock of a test server starts.
 pub const START: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Maximum number of tasks in flight.
 pub const TASKS_MAX: usize = 200;
 
-/// Time for a part of a test server to stop. Unfinished work is dropped.
+/// Unfinished work is dropped then.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-/// The limits of one call.
 const EXCHANGE: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
-/// A running server. It ends when it is dropped.
 pub struct TestServer {
-    /// The endpoint: `http://127.0.0.1:PORT/mcp`.
+    /// `http://127.0.0.1:PORT/mcp`.
     pub url: String,
-    /// The address that it listens on.
     pub address: SocketAddr,
-    /// The endpoint as a router, for requests without a connection.
     pub router: Router,
-    /// The clock. Unless the test brought its own, it stands still until the test moves it.
+    /// Stands still until the test moves it, unless the test brought its own.
     pub clock: Clock,
-    /// The engine, which drives tasks.
     pub engine: Arc<Engine>,
-    /// The store.
     pub store: Arc<Memory>,
-    /// Applications and keys. The n-th tenant has the name `app-n`.
+    /// The n-th tenant has the name `app-n`.
     pub registry: Registry,
-    /// The folder of its audit trail.
     pub audit: PathBuf,
-    /// Its audit.
     pub audit_handle: AuditHandle,
     edge: Background,
     _beside: [Background; 2],
     _folder: DataFolder,
 }
 
-/// A key and its secret.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// The id of the key.
     pub id: String,
-    /// The secret.
     pub secret: String,
 }
 
-/// An application of a test server.
 pub struct Tenant {
-    /// Its permissions.
     pub permissions: PermissionSet,
-    /// The targets that it sees.
     pub grants: Grants,
-    /// Its budget of requests.
     pub requests_per_minute: u32,
-    /// The number of its keys.
     pub keys: usize,
 }
 
 impl Tenant {
-    /// An application with these permissions, all targets, a large budget and one key.
+    /// Makes an application with all targets, a large budget and one key.
     #[must_use]
     pub fn with(permissions: PermissionSet) -> Self {
         Self { permissions, grants: Grants::everything(), requests_per_minute: 1_000_000, keys: 1 }
     }
 }
 
-/// Returns the origin of the changes that a test makes.
 #[must_use]
 pub fn test_origin() -> Origin {
     Origin { operator: local_operator(Channel::Offline, Claims::default()), command: "test".to_owned() }
 }
 
-/// Starts a server for `tenants`, with its data in `folder`. Returns the server and the keys of
-/// each tenant.
-///
-/// # Panics
-/// There is no free port, or the folder cannot be used.
+/// Returns the keys of each tenant as well.
 pub async fn serve<H: Handlers, C>(
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
     tenants: Vec<Tenant>,
@@ -116,10 +93,7 @@ pub async fn serve<H: Handlers, C>(
     serve_by(Clock::manual(START), compose, tenants, folder).await
 }
 
-/// Starts the same server on another clock.
-///
-/// # Panics
-/// There is no free port, or the folder cannot be used.
+/// Runs on another clock.
 #[expect(clippy::expect_used, reason = "a test without its server must fail")]
 pub async fn serve_by<H: Handlers, C>(
     clock: Clock,
@@ -147,9 +121,6 @@ pub async fn serve_by<H: Handlers, C>(
 }
 
 /// Starts a server on the data of an earlier one.
-///
-/// # Panics
-/// There is no free port, or the folder cannot be used.
 #[expect(clippy::expect_used, reason = "a test without its server must fail")]
 pub async fn start_on<H: Handlers, C>(
     database: Arc<Memory>,
@@ -209,10 +180,6 @@ pub async fn start_on<H: Handlers, C>(
 }
 
 impl TestServer {
-    /// Calls a tool over HTTP. Returns its result, or its failure as an error.
-    ///
-    /// # Panics
-    /// The server does not answer as MCP says.
     #[expect(clippy::expect_used, reason = "a test without an answer must fail")]
     pub async fn call(&self, key: &Key, tool: &str, arguments: Value) -> Result<Value, Value> {
         let params = json!({"name": tool, "arguments": arguments});
@@ -231,11 +198,7 @@ impl TestServer {
         if result["isError"] == true { Err(value) } else { Ok(value) }
     }
 
-    /// Advances the manual clock second by second until a task has ended. Returns the task as
-    /// `reader`, the tool that reads tasks, shows it.
-    ///
-    /// # Panics
-    /// The task cannot be read, or does not end within an hour.
+    /// Advances the manual clock second by second. `reader` is the tool that reads tasks.
     #[expect(clippy::panic, clippy::expect_used, reason = "a test without the end of its task must fail")]
     pub async fn end(&self, key: &Key, reader: &str, task: &Value) -> Value {
         for _ in 0..3_600 {
@@ -249,10 +212,7 @@ impl TestServer {
         panic!("the task does not end: {task}");
     }
 
-    /// Stops the server in order. Returns its data, for [`start_on`].
-    ///
-    /// # Panics
-    /// The data cannot be written.
+    /// Stops in order. Returns its data, for [`start_on`].
     #[expect(clippy::expect_used, reason = "a test of a stop must see it")]
     pub async fn stop(self) -> Arc<Memory> {
         let Self { edge, engine, registry, store, .. } = self;
@@ -261,10 +221,7 @@ impl TestServer {
         store
     }
 
-    /// Stops the server and returns its complete audit trail, without the lines that seal it.
-    ///
-    /// # Panics
-    /// The trail cannot be read.
+    /// Returns the audit trail after a stop, without the lines that seal it.
     #[expect(clippy::expect_used, reason = "a test without its audit trail must fail")]
     pub async fn into_audit(self) -> String {
         let Self { edge, router, audit, .. } = self;

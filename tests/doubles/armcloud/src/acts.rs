@@ -12,11 +12,10 @@ use crate::world::{World, now};
 use serde_json::json;
 use std::sync::Arc;
 
-/// The `padStatus` of a pad that is off.
+/// `padStatus`.
 const OFF: i64 = 18;
 
-/// Carries out an act of the host, and waits for the end of its task. Returns `None` if there is no
-/// such act, or its input lacks something.
+/// Returns `None` if there is no such act, or its input lacks something.
 pub(crate) async fn carry_out(world: &Arc<World>, seat: Seat, action: &str, input: &Members) -> Option<ActEnd> {
     let name = ACTS.into_iter().chain([RESTART]).find(|name| *name == action)?;
     let asked = Asked { endpoint: name, seats: &[seat] };
@@ -41,7 +40,6 @@ pub(crate) async fn carry_out(world: &Arc<World>, seat: Seat, action: &str, inpu
             let says = if is_on || is_shown_up { "running\n" } else { "stopped\n" };
             return Some(ActEnd { status: Some(0), says: says.to_owned() });
         }
-        // An act for a pad that is so already has no effect.
         "start" if is_on => Deed::Nothing,
         "start" => Deed::PowerOn,
         "stop" if !is_on => Deed::Nothing,
@@ -56,7 +54,7 @@ pub(crate) async fn carry_out(world: &Arc<World>, seat: Seat, action: &str, inpu
     Some(ActEnd::of_status(faults.spoiling.cut.is_none().then(|| u8::from(is_failure))))
 }
 
-/// Restarts a pad that asks for it itself. Like the real init, it accepts that at once.
+/// Accepts at once, like the real init.
 pub(crate) async fn reboot(world: &Arc<World>, seat: Seat) -> ActEnd {
     let plan = Plan::take(&mut world.switches(), Asked { endpoint: RESTART, seats: &[seat] });
     let (end, never_ends) = (plan.end, plan.never_ends);
@@ -67,7 +65,6 @@ pub(crate) async fn reboot(world: &Arc<World>, seat: Seat) -> ActEnd {
     ActEnd::of_status(Some(u8::from(end != 3)))
 }
 
-/// Reads the proxy that a client of the product sent.
 fn proxy(input: &Members) -> Option<Proxy> {
     let login = ["username", "password"].map(|name| input.text(name).unwrap_or_default());
     Some(Proxy {

@@ -1,5 +1,5 @@
 //! The adb server in front of the pads: its list, and shells on pads with standard input, standard
-//! output and exit status. Its phones are the pads; their serials are the codes.
+//! output and exit status. The serials are the codes of the pads.
 //!
 //! A pad that `host:connect:CODE:5555` names is listed under that serial, too, until it starts
 //! again. Like the real server, this one takes any pad for an empty serial, and says nothing for a
@@ -25,17 +25,14 @@ use tokio::process::ChildStdin;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// The end of the serial of a pad on the network.
 const NETWORK: &str = ":5555";
 
 /// Stands in for `read -t SECONDS NAME`, which a phone's shell has and dash lacks. The double
 /// itself ends standard input after that time.
 const READ: &str = "read() { [ \"$1\" != -t ]||shift 2;command read -r \"$@\"; };";
 
-/// The time for which a pad waits for a word.
 const WORD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Serves one connection: a question to the server, or a pad and a question to that.
 pub(crate) async fn serve(world: Arc<World>, mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let service = read_service(&world, &mut stream, None).await?;
@@ -55,12 +52,10 @@ pub(crate) async fn serve(world: Arc<World>, mut stream: TcpStream) -> io::Resul
     }
 }
 
-/// Returns the pad code in a serial.
 pub(crate) fn code(serial: &str) -> &str {
     serial.strip_suffix(NETWORK).unwrap_or(serial)
 }
 
-/// Answers a question to the server itself.
 fn answer(world: &World, service: &str) -> Result<String, String> {
     let unknown = || "unknown host service".to_owned();
     match service {
@@ -84,7 +79,6 @@ fn answer(world: &World, service: &str) -> Result<String, String> {
     }
 }
 
-/// Connects to a pad on the network.
 fn connect(world: &World, serial: &str) -> String {
     let mut truth = world.truth();
     match serial.strip_suffix(NETWORK).and_then(|code| truth.find(code)) {
@@ -111,7 +105,6 @@ fn list(world: &World) -> String {
     list
 }
 
-/// Returns the state of a pad in the list; `None` if it is not listed under this serial.
 fn state(switches: &Switches, pad: &Pad, serial: &str) -> Option<String> {
     let lag = switches.time(Switch::Lag, pad.seat);
     let usual = if pad.at(now().saturating_sub(lag)).pad_status == 10 { "device" } else { "offline" };
@@ -122,7 +115,6 @@ fn state(switches: &Switches, pad: &Pad, serial: &str) -> Option<String> {
     }
 }
 
-/// Returns the pad of a serial, or the reason why the server does not reach it.
 fn reach(world: &World, serial: &str) -> Result<Seat, String> {
     let (switches, truth) = (world.switches(), world.truth());
     let seat = if serial.is_empty() { Some(Seat(0)) } else { truth.find(code(serial)) };
@@ -134,7 +126,6 @@ fn reach(world: &World, serial: &str) -> Result<Seat, String> {
     }
 }
 
-/// Serves a connection that leads to a pad.
 async fn serve_pad(world: &Arc<World>, mut stream: TcpStream, serial: &str) -> io::Result<()> {
     let seat = match reach(world, serial) {
         Ok(seat) => seat,
@@ -165,8 +156,7 @@ async fn serve_pad(world: &Arc<World>, mut stream: TcpStream, serial: &str) -> i
     }
 }
 
-/// Runs a script on a pad, and passes its streams on. If a fault drops the connection, a script
-/// that waits for a word loses it.
+/// Loses the word that a script waits for if a fault drops the connection.
 async fn run(
     world: &World,
     stream: TcpStream,
@@ -202,7 +192,7 @@ async fn run(
     to.into_inner().write_all(sent).await
 }
 
-/// Passes standard input on. Returns when the client goes away, or when the connection is to break.
+/// Returns when the client goes away, or when the connection is to break.
 async fn feed(mut from: OwnedReadHalf, mut stdin: Option<ChildStdin>, waits: bool, drops: bool) -> io::Result<()> {
     let mut patience = if waits { WORD_WITHIN } else { Duration::MAX };
     loop {
@@ -227,7 +217,6 @@ async fn feed(mut from: OwnedReadHalf, mut stdin: Option<ChildStdin>, waits: boo
     }
 }
 
-/// Sends all output of one kind.
 async fn send_output(kind: u8, output: Option<impl AsyncRead + Unpin>, to: &Mutex<OwnedWriteHalf>) -> io::Result<()> {
     let Some(mut output) = output else { return Ok(()) };
     let mut piece = [0; 4 << 10];
@@ -239,13 +228,11 @@ async fn send_output(kind: u8, output: Option<impl AsyncRead + Unpin>, to: &Mute
     }
 }
 
-/// Says nothing until the client goes away.
 async fn hold(mut stream: TcpStream) -> io::Result<()> {
     while stream.read(&mut [0; 64]).await? > 0 {}
     Ok(())
 }
 
-/// Reads the service that a client asks for, and records it in the journal.
 async fn read_service(world: &World, stream: &mut TcpStream, seat: Option<Seat>) -> io::Result<String> {
     let mut digits = [0; 4];
     stream.read_exact(&mut digits).await?;

@@ -5,13 +5,11 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 
-/// An answer before it is put into its HTTP form.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i64,
     pub(crate) msg: String,
     pub(crate) data: Value,
-    /// The ids of the tasks that the call created, for the journal.
     pub(crate) tasks: Vec<u64>,
 }
 
@@ -24,8 +22,8 @@ impl Answer {
         Refusal::new(code, msg).into()
     }
 
-    /// Returns the HTTP status: refusals of signatures and of too many calls have their own; all
-    /// other answers have 200.
+    /// Refusals of signatures and of too many calls have a status of their own; all other answers
+    /// have 200.
     fn status(&self) -> StatusCode {
         match self.code {
             1116 | 2019 | 2031..=2033 | 100_003..=100_005 => StatusCode::UNAUTHORIZED,
@@ -41,7 +39,6 @@ impl From<Refusal> for Answer {
     }
 }
 
-/// Returns the refusal with a code, and the platform's text for it.
 pub(crate) fn refusal(code: i64) -> Refusal {
     let msg = match code {
         429 => "Too many requests, please try again later",
@@ -62,18 +59,15 @@ pub(crate) fn refusal(code: i64) -> Refusal {
     Refusal::new(code, msg)
 }
 
-/// The options for the HTTP form of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Dress {
-    /// The platform's time in milliseconds.
+    /// In milliseconds.
     pub(crate) ts: u64,
     pub(crate) trace: String,
-    /// A value of the switch `shape`.
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,
 }
 
-/// Turns an answer into HTTP. Returns it with the length of its body.
 pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     let status = answer.status();
     let is_limit = answer.code == 429;
@@ -103,7 +97,6 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     (response, length)
 }
 
-/// Makes a page of HTML with a status, like the answer of a proxy in front of the platform.
 pub(crate) fn html(status: u16) -> Response<Body> {
     respond(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), "text/html", page(status))
 }

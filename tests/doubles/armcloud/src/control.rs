@@ -1,5 +1,5 @@
-//! The control interface of the double, for tests and people, under `/double` on a port of its own:
-//! switches, state and journal. It needs no signature, and is bound to loopback.
+//! The control interface of the double, under `/double` on a port of its own: switches, state and
+//! journal. It needs no signature, and is bound to loopback.
 
 use crate::acts;
 use crate::adb;
@@ -20,22 +20,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The world, and the control of the ports of the platform and of adb.
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) world: Arc<World>,
-    /// True if the ports are to be closed.
     pub(crate) closed: watch::Sender<bool>,
-    /// True if the ports are open.
     pub(crate) is_open: watch::Receiver<bool>,
 }
 
 type Answered = Result<Value, Refused>;
 
-/// The status and text of an error.
 struct Refused(StatusCode, String);
 
-/// Returns the router of everything under `/double`.
 pub(crate) fn router(control: Control) -> Router {
     Router::new()
         .route("/double/switches", get(list_known).put(set_all))
@@ -93,7 +88,6 @@ async fn replace(State(control): State<Control>, Path(code): Path<String>) -> Re
     respond(replaced)
 }
 
-/// Carries out an act of the host, or a restart that the phone asks for.
 async fn act(
     State(control): State<Control>,
     Path((serial, action)): Path<(String, String)>,
@@ -132,7 +126,7 @@ async fn journal(State(control): State<Control>, RawQuery(query): RawQuery) -> R
     respond(Ok(control.world.journal.after(after)))
 }
 
-/// Decides the route of a request. Only the tools of phones call this.
+/// Serves only the tools of phones.
 async fn route(State(control): State<Control>, body: Bytes) -> Response<String> {
     let Ok(journey) = serde_json::from_slice::<Journey>(&body) else {
         return respond(Err(wrong("this is for the tools of phones")));

@@ -1,7 +1,6 @@
-//! The endpoints, with the paths that each has on VMOS Cloud and VSPhone, and on ARMCloud. Other
-//! paths are answered with 404. The acts of the host and of adb have names without paths.
+//! The endpoints, with the paths that each has on VMOS Cloud and VSPhone, and on ARMCloud. The acts
+//! of the host and of adb have names without paths.
 
-/// A call of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Infos,
@@ -18,15 +17,12 @@ pub(crate) enum Call {
     Token,
 }
 
-/// A call with its paths.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) call: Call,
-    /// The name that switches and the journal use.
     pub(crate) name: &'static str,
-    /// True if it has a path under `padApi`, whose last part is its name.
+    /// It has a path under `padApi`, whose last part is its name.
     pads: bool,
-    /// The path on ARMCloud.
     armcloud: Option<&'static str>,
 }
 
@@ -47,7 +43,6 @@ pub(crate) const ENDPOINTS: [Endpoint; 12] = [
     at(Call::Token, "stsTokenByPadCode", true, Some("/openapi/open/token/stsTokenByPadCode")),
 ];
 
-/// Finds the endpoint at a path.
 pub(crate) fn find(path: &str) -> Option<&'static Endpoint> {
     let name = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     ENDPOINTS.iter().find(|endpoint| {
@@ -56,16 +51,13 @@ pub(crate) fn find(path: &str) -> Option<&'static Endpoint> {
     })
 }
 
-/// The name of a command over adb that changes nothing.
+/// A command over adb that changes nothing.
 pub(crate) const SHELL: &str = "shell";
 
-/// The name of a restart, over any of the interfaces.
 pub(crate) const RESTART: &str = "restart";
 
-/// The names of the other acts of the host.
 pub(crate) const ACTS: [&str; 5] = ["start", "stop", "status", "set-proxy", "clear-proxy"];
 
-/// Returns the names to which a switch can be limited.
 pub(crate) fn names() -> Vec<&'static str> {
     ENDPOINTS.iter().map(|endpoint| endpoint.name).chain([SHELL]).chain(ACTS).collect()
 }

@@ -1,13 +1,12 @@
-//! The effects of the switches on one request: an action in place of the usual one, and faults of
-//! the answer. All are taken at once, when the request has been authenticated. So a switch that is
-//! limited to some calls counts each request to which it applies.
+//! The effects of the switches on one request. All are taken at once, when the request has been
+//! authenticated: a switch that is limited to some calls counts each request to which it applies.
 
 use crate::switches::{Asked, Switch, Switches};
 use crate::wire::Cut;
 
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// The milliseconds to wait before the call acts.
+    /// Milliseconds.
     pub(crate) stall: u64,
     pub(crate) instead: Option<Instead>,
     /// The code of the answer, although the call acted.
@@ -15,22 +14,18 @@ pub(crate) struct Faults {
     pub(crate) spoiling: Spoiling,
 }
 
-/// An action in place of the requested one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Instead {
     Drop,
-    /// A page of HTML with this status.
     Html(u16),
     Code(i64),
 }
 
-/// The faults of the answer.
 #[derive(Debug, Default)]
 pub(crate) struct Spoiling {
-    /// The milliseconds to wait before the answer.
+    /// Milliseconds.
     pub(crate) stall: u64,
     pub(crate) cut: Option<Cut>,
-    /// True if the connection closes after half of the answer's body.
     pub(crate) half: bool,
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,

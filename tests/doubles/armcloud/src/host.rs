@@ -1,17 +1,15 @@
 //! `act`: the program that an operator of the product names for what adb cannot do. It asks the
-//! control interface of the double, and ends as that answers.
+//! control interface of the double.
 
 use crate::net;
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::process::ExitCode;
 
-/// The end of an act.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ActEnd {
-    /// The exit status of its program; `None` if a signal ends it.
+    /// `None` if a signal ends the program.
     pub(crate) status: Option<u8>,
-    /// The output of its program.
     pub(crate) says: String,
 }
 
@@ -21,8 +19,8 @@ impl ActEnd {
     }
 }
 
-/// Runs the program with its arguments, `--control URL ACTION SERIAL`. Its standard input has the
-/// arguments that a client of the product sent, as JSON.
+/// Takes the arguments `--control URL ACTION SERIAL`, and from standard input those that a client
+/// of the product sent, as JSON.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(arguments: &[String]) -> ExitCode {
     let [flag, control, action, serial] = arguments else { return fail("usage: act --control URL ACTION SERIAL") };

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// The maximum of lines in memory; older lines are only in the file.
+/// Older lines are only in the file.
 const KEPT: usize = 500_000;
 
 #[derive(Debug)]
@@ -26,13 +26,12 @@ struct Lines {
 }
 
 impl Journal {
-    /// Makes a journal that is also appended to this file.
     pub(crate) fn new(file: Option<File>) -> Self {
         Self { lines: Mutex::new(Lines { written: 0, kept: VecDeque::new(), file }) }
     }
 
-    /// Writes a line: `n` (from 1), `at` (milliseconds since the Unix epoch), `kind`, and then
-    /// `entry`, an object.
+    /// Writes `n` (from 1), `at` (milliseconds since the Unix epoch), `kind`, and then `entry`, an
+    /// object.
     pub(crate) fn write(&self, at: u64, kind: &str, entry: Value) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.written += 1;
@@ -55,8 +54,7 @@ impl Journal {
         }
     }
 
-    /// Returns the lines after number `after`:
-    /// `{"last": number of the last line, "entries": [...]}`.
+    /// Returns `{"last": number of the last line, "entries": [...]}`.
     pub(crate) fn after(&self, after: u64) -> Value {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let first = lines.written - lines.kept.len() as u64;

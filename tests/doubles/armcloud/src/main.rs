@@ -1,8 +1,6 @@
-//! A double of VMOS Cloud, VSPhone and ARMCloud, and of an adb server: a program that simulates a
-//! fleet of pads on one machine, and answers as those do. Switches make it deviate from them. A
-//! journal records every effect.
-//!
-//! The product uses nothing of this crate.
+//! A double of VMOS Cloud, VSPhone and ARMCloud, and of an adb server: it simulates a fleet of pads
+//! on one machine. Switches make it deviate from the originals. A journal records every effect. The
+//! product uses nothing of this crate.
 
 // Requests and their authentication.
 mod endpoints;

@@ -1,5 +1,5 @@
-//! Connections from one loopback address to another, and plain HTTP/1.1 over them, for phones and
-//! for proxies. Other addresses are never contacted.
+//! Connections between loopback addresses, and plain HTTP/1.1 over them, for phones and for
+//! proxies. Other addresses are never contacted.
 
 use serde::de::DeserializeOwned;
 use std::io;
@@ -9,19 +9,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// The maximum size of an answer.
 const ANSWER_MAX: usize = 16 << 20;
 
-/// An HTTP answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// The head, including the status line.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Returns the address of a name. Only names of loopback addresses resolve.
 pub(crate) fn resolve(host: &str) -> Option<Ipv4Addr> {
     if host == "localhost" || host.ends_with(".localhost") {
         return Some(Ipv4Addr::LOCALHOST);
@@ -29,7 +25,6 @@ pub(crate) fn resolve(host: &str) -> Option<Ipv4Addr> {
     host.parse().ok()
 }
 
-/// Connects from one loopback address to another.
 pub(crate) async fn connect(source: Ipv4Addr, to: Ipv4Addr, port: u16) -> io::Result<TcpStream> {
     if !to.is_loopback() {
         return Err(io::ErrorKind::HostUnreachable.into());
@@ -39,7 +34,7 @@ pub(crate) async fn connect(source: Ipv4Addr, to: Ipv4Addr, port: u16) -> io::Re
     socket.connect((to, port).into()).await
 }
 
-/// Sends a request and reads the answer. Returns `None` if the other side closes without an answer.
+/// Returns `None` if the other side closes without an answer.
 pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Result<Option<Reply>> {
     stream.write_all(request).await?;
     let mut read = Vec::new();
@@ -75,8 +70,6 @@ pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Resul
     Ok(Some(Reply { status, head, body }))
 }
 
-/// Sends a POST to the double's control interface, whose URL ends with `/double`. Returns its
-/// answer.
 pub(crate) async fn post<T: DeserializeOwned>(control: &str, path: &str, body: &str) -> io::Result<T> {
     let host = control.trim_start_matches("http://").trim_end_matches("/double");
     let address: SocketAddr = host.parse().map_err(io::Error::other)?;
@@ -87,7 +80,7 @@ pub(crate) async fn post<T: DeserializeOwned>(control: &str, path: &str, body: &
     Ok(serde_json::from_slice(&reply.body)?)
 }
 
-/// Serves each connection, forever. An error on a connection concerns only its client.
+/// Goes on after an error, which concerns only the client of that connection.
 pub(crate) async fn serve_each<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
@@ -101,13 +94,11 @@ where
     }
 }
 
-/// Makes the answer of a proxy that answers by itself.
 pub(crate) fn reply_text(body: &str) -> Reply {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
     Reply { status: 200, head, body: body.as_bytes().to_vec() }
 }
 
-/// Runs `work` with a time limit, if there is one. Returns `None` after the limit.
 pub(crate) async fn within<T>(seconds: Option<f64>, work: impl Future<Output = T>) -> Option<T> {
     match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|limit| !limit.is_zero()) {
         Some(limit) => tokio::time::timeout(limit, work).await.ok(),

@@ -10,7 +10,6 @@ use crate::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// An operation on known pads.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation<'a> {
     pub(crate) endpoint: &'static Endpoint,
@@ -18,7 +17,6 @@ pub(crate) struct Operation<'a> {
     pub(crate) seats: &'a [Seat],
 }
 
-/// Carries out calls whose answer is a list of tasks, one per pad.
 pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let deed = match deed(operation.endpoint.call, operation.body) {
         Ok(deed) => deed,
@@ -41,7 +39,7 @@ pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-/// Turns pads that are paid by the hour on or off. The format of the answer is not documented.
+/// Answers in a format that the vendor does not document.
 pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let is_timing = |seat: &&Seat| world.truth().pad(**seat).kind == Kind::Timing;
     if operation.seats.iter().filter(is_timing).count() < operation.seats.len() {
@@ -52,7 +50,6 @@ pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-/// Turns pads with network storage on or off: each is accepted or refused on its own.
 pub(crate) fn storage(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let is_on = operation.endpoint.call == Call::StorageOn;
     let (mut successes, mut failures) = (Vec::new(), Vec::new());
@@ -84,7 +81,6 @@ pub(crate) fn storage(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-/// Issues a token for the screen of one pad.
 pub(crate) fn token(world: &World, seat: Seat) -> Answer {
     let digits = world.fresh("token");
     let token =
@@ -116,8 +112,7 @@ fn deed(call: Call, body: &Members) -> Result<Deed, Refusal> {
     }
 }
 
-/// Reads the proxy of `setProxy`. Unknown fields are ignored, so a request without any known field
-/// does nothing.
+/// Ignores unknown fields, as the platform does.
 fn proxy(body: &Members) -> Result<Deed, Refusal> {
     let enable = body.get("enable").and_then(Value::as_bool).ok_or_else(|| missing("enable"))?;
     if !enable {

@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The maximum size of a request; the requests of adapters are smaller.
 const BODY_MAX: usize = 4 << 20;
 
 /// A request that passed authentication, or does not need it.
@@ -29,14 +28,11 @@ struct Told<'a> {
     endpoint: &'static Endpoint,
     path: &'a str,
     body: Members,
-    /// The pad codes in the request.
     codes: Vec<String>,
-    /// The pads of those codes, and of the tasks in the request.
     seats: Vec<Seat>,
 }
 
-/// Answers every request to the platform's port. A call that has begun continues if its client
-/// disconnects.
+/// Continues a call that has begun even if its client disconnects.
 pub(crate) async fn answer(
     State(world): State<Arc<World>>,
     ConnectInfo(connection): ConnectInfo<Connection>,
@@ -82,7 +78,7 @@ async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body:
 }
 
 fn parse_call<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
-    // A body that is not an object is refused later, after the check of the signature.
+    // A body that is not an object is refused after the check of the signature.
     let body = Members::read(bytes).unwrap_or_default();
     let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
     let truth = world.truth();
@@ -114,7 +110,6 @@ fn is_vmos(path: &str) -> bool {
     path.starts_with("/vcpcloud/") || path.starts_with("/vsphone/")
 }
 
-/// Carries out the request.
 fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
     let Told { endpoint, path, body, codes: _, seats: _ } = told;
     match endpoint.call {
@@ -138,7 +133,6 @@ fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
     }
 }
 
-/// Returns the pads that a call names, or its refusal.
 fn find_pads(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
     let Told { endpoint, path: _, body, codes, seats } = told;
     if codes.is_empty() {
@@ -155,7 +149,6 @@ fn find_pads(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
     Err(refusal(if body.text("padCode").is_some() { 2020 } else { 110_028 }))
 }
 
-/// Records an answer in the journal, and sends it with its faults.
 async fn finish(
     world: &World,
     told: &Told<'_>,
@@ -171,8 +164,6 @@ async fn finish(
     response
 }
 
-/// Records an answer in the journal, and turns it into HTTP. Returns it with the length of its
-/// body.
 fn to_response(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
     let Spoiling { stall: _, cut, half, shape, body_bytes } = spoiling;
     let fate = match cut {

@@ -63,7 +63,7 @@ struct Flags {
     set: Vec<String>,
 }
 
-/// Runs the program, or the phone's tool under whose name it was started.
+/// Runs the phone's tool if the program was started under its name.
 pub(crate) fn run() -> ExitCode {
     let mut arguments = std::env::args();
     let name = arguments.next().unwrap_or_default();
@@ -131,8 +131,6 @@ async fn serve(flags: Flags) -> Result<()> {
     }
 }
 
-/// Serves the platform and the adb server while their ports are open, closes them, and opens them
-/// again.
 async fn keep_open<F>(
     [port, adb]: [&Port; 2],
     first: (Door, TcpListener),
@@ -158,7 +156,7 @@ where
     }
 }
 
-/// Makes a folder for the files of phones. Removes the folders of doubles that were killed.
+/// Removes the folders of doubles that were killed also.
 fn folder() -> Result<TempDir> {
     const NAME: &str = "armcloud-double-";
     for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
@@ -177,7 +175,6 @@ fn from_flags(set: &[String]) -> Result<switches::Set> {
     let mut written = Map::new();
     for flag in set {
         let (name, value) = flag.split_once('=').with_context(|| format!("`--set {flag}` must be NAME=VALUE"))?;
-        // A text needs no quotes.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         written.insert(name.to_owned(), value);
     }

@@ -1,6 +1,6 @@
 //! The proxies of phones, SOCKS5 and HTTP CONNECT. They do not exist: a connection that a phone
-//! opens to one leads to [`serve_phone`], which takes the part of that proxy. The source address of
-//! its requests is [that of the proxy](crate::addresses::of_proxy). It reaches only this machine.
+//! opens to one leads to [`serve_phone`]. Its requests leave from [the address of the
+//! proxy](crate::addresses::of_proxy).
 
 use crate::addresses;
 use crate::net;
@@ -16,20 +16,16 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The settings of a proxy while it serves a connection.
 #[derive(Debug)]
 struct ProxyConnection {
     world: Arc<World>,
     host: String,
     port: u16,
-    /// The pad that opened the connection.
     seat: Seat,
 }
 
-/// The longest head of a request to a proxy.
 const HEAD_MAX: usize = 64 << 10;
 
-/// Serves a connection that a phone has opened to the proxy at `host` and `port`.
 pub(crate) async fn serve_phone(
     world: Arc<World>,
     seat: Seat,
@@ -41,7 +37,6 @@ pub(crate) async fn serve_phone(
 }
 
 impl ProxyConnection {
-    /// Returns the scope of the switches that apply.
     fn scope(&self) -> Asked<'_> {
         Asked { endpoint: "", seats: std::slice::from_ref(&self.seat) }
     }
@@ -54,7 +49,7 @@ impl ProxyConnection {
         if first == [5] { self.socks(&mut stream).await } else { self.http(&mut stream).await }
     }
 
-    /// Serves SOCKS5 (RFC 1928 and 1929): CONNECT to an IPv4 address or a name.
+    /// Serves CONNECT to an IPv4 address or a name (RFC 1928 and 1929).
     async fn socks(&self, stream: &mut TcpStream) -> io::Result<()> {
         let [_, count] = read(stream).await?;
         let mut methods = vec![0; usize::from(count)];
@@ -90,7 +85,6 @@ impl ProxyConnection {
         self.pass(stream, reached).await
     }
 
-    /// Serves HTTP: CONNECT alone.
     async fn http(&self, stream: &mut TcpStream) -> io::Result<()> {
         let head = head(stream).await?;
         let mut lines = head.split("\r\n");
@@ -117,7 +111,6 @@ impl ProxyConnection {
         self.pass(stream, reached).await
     }
 
-    /// Connects as the switches say, and records it in the journal.
     async fn reach(&self, host: &str, port: u16) -> ProxyOutcome {
         let (own, asked) = ((self.host.as_str(), self.port), self.scope());
         let (lie, forwarder, rotates) = {
@@ -144,7 +137,6 @@ impl ProxyConnection {
         net::connect(source, to, port).await.map_or(ProxyOutcome::Nobody, ProxyOutcome::Stream)
     }
 
-    /// Forwards the data of both sides.
     async fn pass(&self, stream: &mut TcpStream, reached: ProxyOutcome) -> io::Result<()> {
         match reached {
             ProxyOutcome::Nobody => Ok(()),
@@ -162,10 +154,8 @@ impl ProxyConnection {
     }
 }
 
-/// The result of connecting.
 enum ProxyOutcome {
     Nobody,
-    /// The answer of a proxy that lies.
     Told(String),
     Stream(TcpStream),
 }
@@ -179,7 +169,6 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Reads a text with its length before it.
 async fn text(stream: &mut TcpStream) -> io::Result<String> {
     let [length] = read(stream).await?;
     let mut bytes = vec![0; usize::from(length)];
@@ -187,7 +176,7 @@ async fn text(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads the head of a request byte by byte, so that the body stays unread.
+/// Reads byte by byte, so that the body stays unread.
 async fn head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -8,19 +8,17 @@ use crate::world::{World, now};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The rental time of a seat, in milliseconds.
+/// Milliseconds.
 const MONTH: u64 = 30 * 86_400_000;
 
-/// The state of a pad as lists show it.
 struct View<'a> {
     pad: &'a Pad,
     pad_status: i64,
     cvm_status: i64,
-    /// The `publicIp` that lists show.
     public: Option<Value>,
 }
 
-/// Returns a page of pads: `infos`, which has fewer details on VMOS Cloud than on ARMCloud.
+/// Answers `infos`, which has fewer details on VMOS Cloud than on ARMCloud.
 pub(crate) fn pages(world: &World, body: &Members, is_vmos: bool) -> Answer {
     let Some(page) = body.number("page").and_then(|page| usize::try_from(page).ok()).filter(|page| *page > 0) else {
         return missing("page").into();
@@ -41,14 +39,12 @@ pub(crate) fn pages(world: &World, body: &Members, is_vmos: bool) -> Answer {
     }))
 }
 
-/// Returns the list of seats of VMOS Cloud and VSPhone, without pages.
 pub(crate) fn seat_list(world: &World, body: &Members) -> Answer {
     let switches = world.switches();
     let truth = world.truth();
     let named = body.text("padCode").filter(|code| !code.is_empty()).map(|code| vec![code]);
     let equipment = body.numbers("equipmentIds").filter(|ids| !ids.is_empty());
     let wanted = equipment.map(|ids| ids.into_iter().filter_map(Seat::of_equipment).collect::<BTreeSet<_>>());
-    // All pads of a fleet are created at the same time.
     let created = truth.pads.first().map_or(0, |pad| pad.created);
     let dates = [created, created + MONTH].map(local);
     let rows = seats(&switches, &truth, named.as_deref());
@@ -56,7 +52,7 @@ pub(crate) fn seat_list(world: &World, body: &Members) -> Answer {
     Answer::ok(rows.map(|seat| seat_row(&view(&switches, &truth, seat), &dates)).collect())
 }
 
-/// Returns the pads whose code changed in the last three days.
+/// Returns those of the last three days.
 pub(crate) fn code_changes(world: &World) -> Answer {
     const THREE_DAYS: u64 = 3 * 86_400_000;
     let truth = world.truth();
@@ -68,7 +64,7 @@ pub(crate) fn code_changes(world: &World) -> Answer {
     )
 }
 
-/// Returns `padTaskDetail`. A task that is not found has no row.
+/// Answers `padTaskDetail`. A task that is not found has no row.
 pub(crate) fn task_detail(world: &World, body: &Members) -> Answer {
     let Some(ids) = body.numbers("taskIds") else { return missing("taskIds").into() };
     let truth = world.truth();
@@ -88,7 +84,6 @@ pub(crate) fn is_known(switches: &Switches, seat: Seat) -> bool {
     !switches.look_flag(Switch::UnknownPad, seat)
 }
 
-/// Returns the pads of these codes that the platform knows, or all that it knows.
 fn seats<'a>(switches: &'a Switches, truth: &'a Truth, named: Option<&[&str]>) -> impl Iterator<Item = Seat> + 'a {
     let seats: Vec<Seat> = match named {
         None => truth.pads.iter().map(|pad| pad.seat).collect(),
@@ -144,7 +139,7 @@ fn seat_row(view: &View<'_>, [created, expires]: &[String; 2]) -> Value {
     })
 }
 
-/// Formats a time as the platform does: in Chinese time, without a zone.
+/// Formats Chinese time, without a zone.
 fn local(milliseconds: u64) -> String {
     let time = jiff::Timestamp::from_millisecond(i64::try_from(milliseconds).unwrap_or_default()).unwrap_or_default();
     let china = time.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(8)));

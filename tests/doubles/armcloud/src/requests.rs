@@ -1,14 +1,11 @@
-//! The members of a request, read the way the platform reads them. Unknown members are ignored, as
-//! on the platform.
+//! The members of a request, read as the platform reads them: unknown members are ignored.
 
 use serde_json::{Map, Value};
 
-/// The body of a request, a JSON object.
 #[derive(Debug, Default)]
 pub(crate) struct Members(Map<String, Value>);
 
 impl Members {
-    /// Parses a body. An empty body counts as an empty object.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self::default());
@@ -39,13 +36,11 @@ impl Members {
         Some(self.get(name)?.as_array()?.iter().filter_map(Value::as_i64).collect())
     }
 
-    /// Returns the pad codes of the request, from `padCodes` or `padCode`.
     pub(crate) fn codes(&self) -> Vec<&str> {
         self.texts("padCodes").unwrap_or_else(|| self.text("padCode").into_iter().collect())
     }
 }
 
-/// The code and text of a request that is refused as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: i64,
@@ -58,7 +53,6 @@ impl Refusal {
     }
 }
 
-/// Returns the refusal of a missing or wrong parameter.
 pub(crate) fn missing(name: &str) -> Refusal {
     Refusal::new(100_000, format!("parameter is missing or has another type: {name}"))
 }

@@ -1,9 +1,9 @@
 //! A pad's shell: the script runs in a real `/bin/sh` with an empty environment, a folder of its
 //! own, and a PATH that contains only the pad's tools.
 //!
-//! The tools are this program under other names; `tools.rs` implements them. They read the data of
-//! their pad from a file, `Phone`. A script that avoids the PATH (`/usr/bin/id`, or
-//! `< /proc/uptime`) sees this machine, which no real phone would show.
+//! The tools are this program under other names. They read the data of their pad from a file,
+//! `Phone`. A script that avoids the PATH (`/usr/bin/id`, or `< /proc/uptime`) sees this machine,
+//! which no real phone would show.
 
 use crate::switches::{Asked, Switch};
 use crate::tools::{ALWAYS, Phone};
@@ -24,22 +24,19 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::sync::SemaphorePermit;
 
-/// The number of characters of an output that the platform shows.
+/// Characters.
 const SHOWN: usize = 2_000;
-/// The time after which a command is killed.
 const LIMIT: Duration = Duration::from_secs(30);
 const OPTIONAL: [&str; 3] = ["curl", "wget", "nc"];
 
-/// The outcome of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
-    /// The output of a script that ended by itself. Its exit status is not shown.
+    /// Its exit status is not shown.
     Output(String),
-    /// The script was killed at its time limit.
     Killed,
 }
 
-/// A script that runs on a pad. When it is dropped, all of its processes are killed.
+/// A drop kills all of its processes.
 #[derive(Debug)]
 pub(crate) struct RunningScript<'a> {
     pub(crate) child: Child,
@@ -54,7 +51,6 @@ impl Drop for RunningScript<'_> {
     }
 }
 
-/// Runs a script on a pad, with its output and its errors in one stream.
 pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> {
     let (reader, writer) = std::io::pipe()?;
     let streams = [Stdio::null(), writer.try_clone()?.into(), writer.into()];
@@ -69,7 +65,6 @@ pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> 
     Ok(tokio::time::timeout(LIMIT, both).await.map_or(Ran::Killed, Ran::Output))
 }
 
-/// Starts a script on a pad with these standard streams. Only a few scripts run at a time.
 pub(crate) async fn start<'a>(
     world: &'a World,
     seat: Seat,
@@ -82,7 +77,6 @@ pub(crate) async fn start<'a>(
     let folder = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
     let (home, file) = (folder.path().join("home"), folder.path().join("phone.json"));
     fs::create_dir(&home)?;
-    // Files that outlive a script.
     let data = world.folder.join(format!("data{}", seat.0));
     fs::create_dir_all(&data)?;
     let script = script.replace("/data/local/tmp", &data.display().to_string());
@@ -105,7 +99,6 @@ pub(crate) async fn start<'a>(
     Ok(RunningScript { child, group, _folder: folder, _turn: turn })
 }
 
-/// Returns the data for a pad's tools, and the optional tools that the pad has.
 fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     let asked = Asked { endpoint: "", seats: &[seat] };
     let tools = {
@@ -144,7 +137,6 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     (phone, tools)
 }
 
-/// Returns a folder with these tools, which is created once.
 fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
     let names: BTreeMap<&str, ()> =
         ALWAYS.iter().copied().chain(tools.iter().map(String::as_str)).map(|n| (n, ())).collect();
@@ -156,7 +148,6 @@ fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
         for name in names {
             std::os::unix::fs::symlink(&program, draft.path().join(name))?;
         }
-        // A concurrent run may have been faster.
         let draft = draft.keep();
         if fs::rename(&draft, &made).is_err() {
             fs::remove_dir_all(&draft)?;
@@ -165,7 +156,7 @@ fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
     Ok(made)
 }
 
-/// Reads the whole output. Returns its beginning.
+/// Reads the whole output, and returns its beginning.
 async fn read_output(output: &mut Receiver) -> String {
     let (mut kept, mut buffer) = (Vec::new(), [0; 4_096]);
     while let Ok(read @ 1..) = output.read(&mut buffer).await {

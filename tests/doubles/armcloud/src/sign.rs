@@ -1,6 +1,4 @@
-//! Verification of signatures in each of the three schemes of the platform. It follows the
-//! platform's rules and shares no code with the signers.
-//!
+//! Verification of signatures in the three schemes of the platform, without code of the signers.
 //! The headers determine the scheme: V2 with `X-Access-Key`, ARMCloud's with `authver`, otherwise
 //! V4.
 
@@ -9,27 +7,22 @@ use axum::http::HeaderMap;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-/// The maximum difference to the signer's clock, in seconds.
+/// Seconds.
 const SKEW: i64 = 300;
 
-/// The signed parts of a request.
 pub(crate) struct Signed<'a> {
     pub(crate) headers: &'a HeaderMap,
-    /// The path with the prefix, without the query.
+    /// Without the query.
     pub(crate) path: &'a str,
-    /// The query without `?`.
     pub(crate) query: &'a str,
     pub(crate) body: &'a [u8],
     pub(crate) is_get: bool,
 }
 
-/// The credentials of the account, and the time.
 pub(crate) struct Verifier<'a> {
     pub(crate) access_key: &'a str,
     pub(crate) secret_key: &'a str,
-    /// The platform's time in Unix seconds.
     pub(crate) now: i64,
-    /// The scheme that is accepted, if it is only one.
     pub(crate) only: Option<Scheme>,
 }
 
@@ -37,12 +30,10 @@ pub(crate) struct Verifier<'a> {
 pub(crate) enum Scheme {
     V2,
     V4,
-    /// ARMCloud's scheme "authver 2.0".
     Authver,
 }
 
 impl Verifier<'_> {
-    /// Verifies a request by the scheme that its headers show, or by the only scheme of this host.
     pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<Scheme, Refusal> {
         let has = |name: &str| signed.headers.contains_key(name);
         let scheme = match self.only {
@@ -127,7 +118,6 @@ impl Verifier<'_> {
     }
 }
 
-/// Formats bytes as hexadecimal digits in lower case.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -147,7 +137,6 @@ fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Parses `YYYYMMDDTHHMMSSZ` as Unix seconds.
 fn unix_of(date: &str) -> Option<i64> {
     let civil = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", date).ok()?;
     Some(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second())

@@ -1,8 +1,7 @@
 //! The switches: deviations from the platform's usual behaviour, for all pads or for one.
 //!
-//! `table.rs` lists each switch with its values and its effect. The switch of a pad has priority
-//! over the same switch for all pads. A switch can be limited to a number of next calls, and to one
-//! endpoint.
+//! `table.rs` lists them. The switch of a pad has priority over the same switch for all pads. A
+//! switch can be limited to a number of next calls, and to one endpoint.
 
 mod table;
 
@@ -14,26 +13,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 use table::{Row, When};
 
-/// The switches in force.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     all: Set,
     pads: HashMap<Seat, Set>,
 }
 
-/// The switches of one scope. Only [`parse`] makes a set, so every value fits its switch.
+/// Every value fits its switch, because only [`parse`] makes a set.
 pub(crate) type Set = BTreeMap<Switch, Setting>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     value: Value,
-    /// The number of calls that are left; `None` for all calls.
     calls: Option<u64>,
-    /// The only endpoint that it applies to; `None` for all endpoints.
     endpoint: Option<&'static str>,
 }
 
-/// The call that a switch is looked up for, and the pads in that call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) endpoint: &'static str,
@@ -41,7 +36,6 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Switches {
-    /// Replaces all switches of one pad, or those for all pads.
     pub(crate) fn set(&mut self, seat: Option<Seat>, set: Set) {
         match seat {
             None => self.all = set,
@@ -49,7 +43,6 @@ impl Switches {
         }
     }
 
-    /// Shows the switches of one pad, or those for all pads.
     pub(crate) fn show(&self, seat: Option<Seat>) -> Value {
         let set = seat.map_or(Some(&self.all), |seat| self.pads.get(&seat));
         let shown = set.into_iter().flatten().map(|(switch, Setting { value, calls, endpoint })| {
@@ -60,19 +53,17 @@ impl Switches {
         Value::Object(shown.collect())
     }
 
-    /// Returns the value of a switch for one pad. This does not count as a call.
+    /// Does not count as a call.
     pub(crate) fn look(&self, switch: Switch, seat: Seat) -> Option<&Value> {
         let set = self.pads.get(&seat).and_then(|set| set.get(&switch)).or_else(|| self.all.get(&switch));
         set.map(|setting| &setting.value)
     }
 
-    /// Returns the value of a switch of the platform.
     pub(crate) fn global(&self, switch: Switch) -> Option<&Value> {
         self.all.get(&switch).map(|setting| &setting.value)
     }
 
-    /// Returns the value of a switch for a call. This counts as one of the calls to which the
-    /// switch is limited.
+    /// Counts as one of the calls of a limited switch.
     pub(crate) fn take(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Value> {
         let holder = asked.seats.iter().find(|seat| {
             self.pads.get(seat).and_then(|set| set.get(&switch)).is_some_and(|setting| setting.is_for(asked.endpoint))
@@ -116,7 +107,6 @@ impl Switches {
         self.look(switch, seat)?.as_i64()
     }
 
-    /// Returns the duration of something, in milliseconds.
     pub(crate) fn time(&self, switch: Switch, seat: Seat) -> u64 {
         self.look(switch, seat).and_then(Value::as_u64).unwrap_or(switch.row().value.usual())
     }
@@ -128,10 +118,8 @@ impl Setting {
     }
 }
 
-/// Reads an object of switches: each name has a value, or
-/// `{"value": .., "calls": N, "endpoint": NAME}`. `false` and null leave a switch off. Returns an
-/// error that states the mistake and the allowed values. `endpoints` are the allowed names of
-/// endpoints.
+/// Reads a value, or `{"value": .., "calls": N, "endpoint": NAME}`, by name. `false` and null leave
+/// a switch off.
 pub(crate) fn parse(written: &Map<String, Value>, is_global: bool, endpoints: &[&'static str]) -> Result<Set, String> {
     let mut set = Set::new();
     for (name, written) in written {

@@ -12,20 +12,17 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The work of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Restart,
     PowerOn,
     PowerOff,
     SetProxy(Option<Proxy>),
-    /// A `setProxy` without a known field of a proxy: it is accepted, and does nothing.
+    /// A `setProxy` without a known field: it is accepted, and does nothing.
     Nothing,
-    /// The command's script.
     Command(String),
 }
 
-/// The settings of a task, taken from the switches when the task is created.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) end: i64,
@@ -45,7 +42,6 @@ impl Plan {
         }
     }
 
-    /// Returns true if the requested effect really happens.
     fn acts(&self) -> bool {
         match self.effect.as_deref() {
             Some("never" | "show") => false,
@@ -55,14 +51,12 @@ impl Plan {
     }
 }
 
-/// Creates a task on a pad and starts it. Returns its id.
 pub(crate) fn submit(world: &Arc<World>, seat: Seat, deed: Deed, plan: Plan) -> u64 {
     let id = world.truth().enter(seat);
     tokio::spawn(run(world.clone(), id, seat, deed, plan));
     id
 }
 
-/// Waits for the end of a task. Returns its status.
 pub(crate) async fn wait_for_end(world: &World, id: u64) -> i64 {
     loop {
         let status = world.truth().tasks.get(&id).map_or(0, |task| task.status);
@@ -110,20 +104,14 @@ async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
     }
 }
 
-/// The outcome of the work.
 #[derive(Debug)]
 enum Outcome {
-    /// The container has started; the number counts its starts.
     Started(u64),
-    /// The output, if there is any.
     Said(Option<String>),
-    /// The task failed with this status.
     Failed(i64),
-    /// The task does not end.
     Hangs,
 }
 
-/// Makes the beginning of the work visible on the pad.
 fn begin(world: &World, seat: Seat, deed: &Deed) {
     let (pad_status, cvm_status) = match deed {
         Deed::Restart => (11, 102),
@@ -137,7 +125,6 @@ fn begin(world: &World, seat: Seat, deed: &Deed) {
     });
 }
 
-/// Carries out the work.
 async fn perform(world: &World, id: u64, seat: Seat, deed: &Deed) -> Outcome {
     let (what, more) = match deed {
         Deed::Command(script) => return command(world, id, seat, script).await,

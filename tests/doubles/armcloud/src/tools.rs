@@ -1,6 +1,5 @@
-//! The tools of a phone: this program under the names in a pad's PATH. Each accepts only the
-//! options that it lists, and refuses others as the real tool does. They connect only to loopback
-//! addresses of this machine.
+//! The tools of a phone: this program under the names in a pad's PATH. Each refuses options that it
+//! does not list, as the real tool does.
 
 mod curl;
 mod phone;
@@ -10,12 +9,10 @@ use phone::Failure;
 pub(crate) use phone::{ALWAYS, Phone};
 use std::process::ExitCode;
 
-/// Returns true if a phone can have a tool of this name.
 pub(crate) fn is_tool(name: &str) -> bool {
     ALWAYS.contains(&name) || ["curl", "wget", "nc"].contains(&name)
 }
 
-/// Runs a tool to its end.
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
     let Some(phone) = Phone::read() else {
         eprintln!("{name}: this runs only in the shell of a pad: `{}` does not name a phone", Phone::VARIABLE);

@@ -1,6 +1,5 @@
 //! The route of a phone's request: from the phone's own address, or through a proxy and from the
-//! proxy's address. The tools ask for the route before they connect. The journal records their
-//! requests.
+//! proxy's address. The tools ask for it before they connect.
 
 use crate::addresses;
 use crate::switches::{Asked, Switch};
@@ -9,17 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::net::Ipv4Addr;
 
-/// The question of a tool about a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Journey {
     pub(crate) pad: String,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The proxy that the command itself names.
     pub(crate) proxy: Option<Hop>,
 }
 
-/// A proxy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hop {
     pub(crate) host: String,
@@ -28,20 +24,14 @@ pub(crate) struct Hop {
     pub(crate) login: Option<String>,
 }
 
-/// The route of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Way {
-    /// The request leaves from this address.
     From { source: Ipv4Addr },
-    /// The proxy answers itself.
     Told { body: String },
-    /// The proxy requires another login.
     NoLogin,
-    /// The proxy accepts no connection.
     Dead,
 }
 
-/// Decides the route of a request. Returns `None` for an unknown pad.
 pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
     let Journey { pad, host, port, proxy: named } = journey;
     let (seat, set) = {

@@ -1,6 +1,5 @@
 //! The truth: the state of every pad and every task, and the changes of codes. Only operations that
-//! really took effect change it; lists and readings are views of it. It does not depend on
-//! requests, on switches, or on the passing of time.
+//! really took effect change it; lists and readings are views of it.
 
 mod fleet;
 mod pad;
@@ -16,37 +15,33 @@ pub(crate) struct Truth {
     pub(crate) tasks: HashMap<u64, Task>,
     pub(crate) changes: Vec<Change>,
     seed: u64,
-    /// Present and former codes, in capitals as the platform writes them.
+    /// Present and former codes, in capitals.
     codes: HashMap<String, Seat>,
     next_task: u64,
 }
 
-/// A task as `padTaskDetail` shows it. Its progress is up to `tasks.rs`.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) seat: Seat,
-    /// The pad's code at the time of the submission.
+    /// At the time of the submission.
     pub(crate) code: String,
     /// 1 waiting, 2 running, 3 done, 9 queued, below 0 failed.
     pub(crate) status: i64,
     pub(crate) result: Option<String>,
     pub(crate) error: Option<String>,
-    /// Milliseconds since the Unix epoch.
     pub(crate) ended: Option<u64>,
 }
 
-/// A change of a pad's code.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) old: String,
     pub(crate) new: String,
-    /// Milliseconds since the Unix epoch.
     pub(crate) at: u64,
 }
 
 impl Truth {
-    /// Makes a fleet of this many pads. The same seed gives the same fleet, except for times, which
-    /// are `now` in milliseconds since the Unix epoch.
+    /// Makes the same fleet from the same seed, except for times. `now` is in milliseconds since
+    /// the Unix epoch, as all times here.
     pub(crate) fn new(pads: usize, seed: u64, now: u64) -> Self {
         let pads: Vec<Pad> = (0..pads).map(|number| fleet::pad(Seat(number), seed, now)).collect();
         let codes = pads.iter().map(|pad| (pad.code.clone(), pad.seat)).collect();
@@ -54,17 +49,17 @@ impl Truth {
         Self { pads, tasks: HashMap::new(), changes: Vec::new(), seed, codes, next_task: first }
     }
 
-    /// Finds the pad that has this code now.
+    /// Finds only a present code.
     pub(crate) fn find(&self, code: &str) -> Option<Seat> {
         self.ever(code).filter(|seat| self.pad(*seat).code == code)
     }
 
-    /// Finds the pad that has or had this code.
+    /// Finds former codes, too.
     pub(crate) fn ever(&self, code: &str) -> Option<Seat> {
         self.codes.get(code).copied()
     }
 
-    /// Returns the pad of a seat. Every `Seat` is the place of an existing pad.
+    /// Relies on every `Seat` being the place of an existing pad.
     pub(crate) fn pad(&self, seat: Seat) -> &Pad {
         &self.pads[seat.0]
     }
@@ -73,7 +68,6 @@ impl Truth {
         &mut self.pads[seat.0]
     }
 
-    /// Enters a waiting task. Returns its id; ids increase.
     pub(crate) fn enter(&mut self, seat: Seat) -> u64 {
         self.next_task += 1;
         let code = self.pad(seat).code.clone();
@@ -82,8 +76,7 @@ impl Truth {
         self.next_task
     }
 
-    /// Puts another pad in a seat: it has a new code, and neither proxy nor sessions. Returns the
-    /// old code and the new one.
+    /// Returns the old code and the new one.
     pub(crate) fn replace(&mut self, seat: Seat, now: u64) -> (String, String) {
         let generation = self.changes.len() + 1;
         let pad = self.pad_mut(seat);
@@ -98,20 +91,20 @@ impl Truth {
         (old, new)
     }
 
-    /// Returns the `boot_id` of a pad's host, which other pads share.
+    /// Returns the `boot_id` of the host, which other pads share.
     pub(crate) fn boot_id(&self, seat: Seat) -> String {
         let host = fleet::host(seat);
         fleet::uuid(&format!("boot {} {host} 0", self.seed))
     }
 
-    /// Returns `/proc/1/stat` of a pad. Field 22 is the start time of its container, in hundredths
-    /// of a second since the start of its host.
+    /// Puts the start time of the container into field 22, in hundredths of a second since the
+    /// start of its host.
     pub(crate) fn stat(&self, seat: Seat) -> String {
         self.stat_of("1 (init second_stage)", seat, self.pad(seat).started)
     }
 
-    /// Returns `/proc/self/stat` of a process on a pad that starts now. A pad shows a tenth of its
-    /// age: tests move the clock of a program by themselves, and on a busy machine it falls behind.
+    /// Describes a process that starts now. A pad shows a tenth of its age: tests move the clock of
+    /// a program by themselves, and on a busy machine it falls behind.
     pub(crate) fn own_stat(&self, seat: Seat, now: u64) -> String {
         let started = self.pad(seat).started;
         self.stat_of("4711 (cat)", seat, started + now.saturating_sub(started) / 10)
@@ -125,13 +118,12 @@ impl Truth {
         )
     }
 
-    /// Returns `/proc/uptime` of a pad, which is that of its host.
+    /// Shows that of the host.
     pub(crate) fn uptime(&self, seat: Seat, now: u64) -> String {
         let up = now.saturating_sub(fleet::host_start(seat, self.seed, self.start_time()));
         format!("{}.{:02} {}.17\n", up / 1_000, up % 1_000 / 10, up / 1_000 * 7)
     }
 
-    /// Shows the real state of a pad with its seat and its address, for people and for audits.
     pub(crate) fn show(&self, seat: Seat) -> Value {
         let Pad { code, seat: _, kind, name, android, model: _, condition, started, restarts, sessions, .. } =
             self.pad(seat);
@@ -150,7 +142,6 @@ impl Truth {
         })
     }
 
-    /// Returns the time from which hosts and the first containers count.
     fn start_time(&self) -> u64 {
         self.pads.first().map_or(0, |pad| pad.created)
     }

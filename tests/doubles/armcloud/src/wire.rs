@@ -14,25 +14,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-/// The fault of the next answer on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Closed before its first byte.
     Close,
-    /// Reset before its first byte.
     Reset,
-    /// Reset after its first byte.
     ResetAfterFirstByte,
-    /// Closed after half of its body, which has this many bytes.
+    /// Of this number of bytes.
     HalfBody(usize),
 }
 
-/// The handle of a connection, by which a handler can spoil its answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection(Arc<Mutex<Option<Cut>>>);
 
 impl Connection {
-    /// Spoils the next answer.
     pub(crate) fn cut(&self, cut: Cut) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut);
     }
@@ -48,8 +42,7 @@ impl Connected<IncomingStream<'_, Door>> for Connection {
     }
 }
 
-/// A reserved port: while the double does not listen, connections to it are refused, and no other
-/// program gets the port.
+/// While the double does not listen, no other program gets the port.
 #[derive(Debug)]
 pub(crate) struct Port {
     address: SocketAddr,
@@ -57,7 +50,6 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Reserves a port; 0 reserves a free one.
     pub(crate) fn take(address: SocketAddr) -> io::Result<Self> {
         let held = TcpSocket::new_v4()?;
         held.set_reuseaddr(true)?;
@@ -69,7 +61,6 @@ impl Port {
         self.address
     }
 
-    /// Listens until the listener is dropped.
     pub(crate) fn listen(&self) -> io::Result<TcpListener> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
@@ -77,13 +68,11 @@ impl Port {
         socket.listen(1_024)
     }
 
-    /// Does the same. Connections end when `closed` becomes true.
     pub(crate) fn open(&self, closed: watch::Receiver<bool>) -> io::Result<Door> {
         Ok(Door { listener: self.listen()?, closed })
     }
 }
 
-/// A listener whose connections can be spoiled.
 #[derive(Debug)]
 pub(crate) struct Door {
     listener: TcpListener,
@@ -116,13 +105,12 @@ impl Listener for Door {
     }
 }
 
-/// A stream that ends when its [`Connection`] or the port closes it.
 pub(crate) struct Spoilable {
     stream: TcpStream,
     connection: Connection,
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_closed: bool,
-    /// The number of written bytes of the body; `None` until the head is written.
+    /// `None` until the head is written.
     body_written: Option<usize>,
 }
 
@@ -144,7 +132,6 @@ impl Spoilable {
         Ok(())
     }
 
-    /// Makes the connection reset when it is dropped. Returns the error that leads to the drop.
     fn reset(&self) -> io::Error {
         let _ = self.stream.set_zero_linger();
         io::ErrorKind::ConnectionReset.into()

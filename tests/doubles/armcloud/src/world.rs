@@ -1,4 +1,4 @@
-//! State that all parts of the program share: the account, the truth, the switches and the journal.
+//! State that all parts of the program share.
 
 use crate::journal::Journal;
 use crate::sign::hex;
@@ -13,7 +13,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 
-/// The maximum of concurrent scripts; each consists of several processes.
 const SHELLS: usize = 64;
 
 #[derive(Debug)]
@@ -21,13 +20,10 @@ pub(crate) struct World {
     pub(crate) access_key: String,
     pub(crate) secret_key: String,
     pub(crate) journal: Journal,
-    /// The URL, with `/double`, where the phones' tools ask for the routes of their requests.
+    /// With `/double`. The phones' tools ask there for the routes of their requests.
     pub(crate) control: String,
-    /// The address of the adb server.
     pub(crate) adb: SocketAddr,
-    /// A permit for each script that may run now.
     pub(crate) shells: Semaphore,
-    /// The folder for the files of phones.
     pub(crate) folder: PathBuf,
     seed: u64,
     truth: Mutex<Truth>,
@@ -36,7 +32,6 @@ pub(crate) struct World {
     rotated: AtomicU64,
 }
 
-/// The settings of a new world.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) access_key: String,
@@ -68,13 +63,12 @@ impl World {
         }
     }
 
-    /// Waits until the scripts that run now have ended. Later ones wait meanwhile.
+    /// Waits for the scripts that run now. Later ones wait meanwhile.
     pub(crate) async fn rest(&self) {
         let _ = self.shells.acquire_many(SHELLS as u32).await;
     }
 
-    /// Locks the truth. A holder of this lock must not take [`Self::switches`]; the reverse order
-    /// is allowed.
+    /// Locks the truth. Lock order: [`Self::switches`] before the truth, never the reverse.
     pub(crate) fn truth(&self) -> MutexGuard<'_, Truth> {
         self.truth.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,19 +77,17 @@ impl World {
         self.switches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the platform's time, in milliseconds since the Unix epoch. A switch can make it
-    /// wrong.
+    /// Returns milliseconds since the Unix epoch. A switch can make the time wrong.
     pub(crate) fn platform_time(&self) -> u64 {
         let ahead = self.switches().global(Switch::ClockSkew).and_then(Value::as_i64).unwrap_or_default();
         now().saturating_add_signed(ahead.saturating_mul(1_000))
     }
 
-    /// Returns the next number for a request through a rotating proxy, from 0.
     pub(crate) fn rotate(&self) -> u64 {
         self.rotated.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns letters that cannot be guessed without the seed.
+    /// Depends on the seed.
     pub(crate) fn fresh(&self, what: &str) -> String {
         let count = self.counted.fetch_add(1, Ordering::Relaxed);
         hex(&Sha256::digest(format!("{what} {} {} {}", self.seed, self.secret_key, count)))
@@ -106,7 +98,7 @@ impl World {
     }
 }
 
-/// Returns the time in milliseconds since the Unix epoch.
+/// Returns milliseconds since the Unix epoch.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

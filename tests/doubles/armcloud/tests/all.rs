@@ -1,5 +1,4 @@
-//! The double starts, and its three interfaces work together. The suites of the adapters use the
-//! rest of it.
+//! The three interfaces of the double work together. The suites of the adapters use the rest of it.
 
 use driver::DoubleProcess;
 use serde_json::json;

@@ -1,7 +1,6 @@
-//! Pads: matches the double's records with the tasks.
-//!
-//! A target has one write in flight. So a request for a pad belongs to the task that was accepted
-//! last on it. A deed names the platform's own task, and by it the request that caused it.
+//! Matches the double's records with the tasks. A target has one write in flight, so a request for
+//! a pad belongs to the task that was accepted last on it. A deed names the platform's own task,
+//! and by it the request that caused it.
 
 use super::super::load::TaskView;
 use super::super::platforms::{Pads, WRITES};
@@ -10,22 +9,18 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
-/// The figures of writes on pads.
 #[derive(Default)]
 pub(super) struct Figures {
-    /// The number of tasks by account and status.
     tasks: BTreeMap<(&'static str, String), u64>,
-    /// Write requests that reached the platform, those that it acted on, and those whose answer did
-    /// not arrive whole.
+    /// Requests that arrived, those that the platform acted on, and those whose answer did not
+    /// arrive whole.
     arrived: u64,
     acted: u64,
     unanswered: u64,
     deeds: u64,
-    /// Refunds for effects that did happen.
     false_refunds: u64,
 }
 
-/// The requests and effects of one task.
 #[derive(Default)]
 struct PadAccount<'a> {
     arrived: usize,
@@ -33,14 +28,10 @@ struct PadAccount<'a> {
     deeds: Vec<&'a Deed>,
 }
 
-/// An effect on a pad.
 struct Deed {
     at: i64,
-    /// True if the pad restarted.
     is_restart: bool,
-    /// The host of the proxy after the effect; `None` if there is no proxy.
     host: Option<String>,
-    /// The platform's task.
     task: u64,
 }
 
@@ -60,7 +51,6 @@ impl Figures {
 }
 
 impl AuditBooks {
-    /// Compares the tasks on pads with the double's journal.
     pub(super) fn agrees_with_the_double(&mut self, tasks: &HashMap<String, Task>, told: &[TaskView], pads: &Pads) {
         let text = fs::read_to_string(pads.journal()).expect("the double's journal");
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -109,7 +99,6 @@ impl AuditBooks {
         self.pads = Some(figures);
     }
 
-    /// Returns the write requests: for each its task, and the platform's tasks that it created.
     fn requests<'a>(
         &mut self,
         lines: &[&Value],
@@ -142,7 +131,6 @@ impl AuditBooks {
         requests
     }
 
-    /// Checks that nothing was sent once too often.
     fn once(&mut self, id: &str, task: &Task, account: &PadAccount<'_>) {
         let PadAccount { arrived, acted, deeds } = account;
         let attempts = task.attempts as usize;
@@ -159,8 +147,7 @@ impl AuditBooks {
         }
     }
 
-    /// Checks that a task's end agrees with the effects. `deeds` are all effects on its pad; `told`
-    /// is the host that the client asked for.
+    /// Compares all effects on the pad (`deeds`) with the host that the client asked for (`told`).
     fn truly(
         &mut self,
         id: &str,
@@ -179,7 +166,6 @@ impl AuditBooks {
         {
             self.violations.push(format!("{id} on {} did not do what the client asked for", task.target));
         }
-        // The effect happened if the pad restarted, or if the proxy in force is the wanted one.
         let happened = match is_power {
             true => own.iter().any(|deed| deed.at <= end),
             false => {
@@ -205,12 +191,10 @@ impl AuditBooks {
     }
 }
 
-/// Returns the pad of a line, in capitals.
 fn pad(line: &Value) -> Option<&str> {
     line["pad"].as_str().or_else(|| line["pads"][0].as_str())
 }
 
-/// Returns all effects by pad, in order.
 fn deeds(lines: &[&Value]) -> HashMap<String, Vec<Deed>> {
     let mut deeds = HashMap::<String, Vec<Deed>>::new();
     for line in lines.iter().filter(|line| line["kind"] == "did") {
@@ -227,8 +211,7 @@ fn deeds(lines: &[&Value]) -> HashMap<String, Vec<Deed>> {
     deeds
 }
 
-/// Returns the host that each task was to set, as far as a client got an answer; `None` for other
-/// writes.
+/// Covers hosts as far as a client got an answer; `None` for other writes.
 fn hosts(told: &[TaskView]) -> HashMap<&str, Option<String>> {
     let host =
         |(wish, answer): &'_ TaskView| wish.arguments["host"].as_str().map(str::to_owned).filter(|_| answer.is_ok());

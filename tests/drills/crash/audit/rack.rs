@@ -1,6 +1,5 @@
-//! Phones behind an adb server: matches the acts in their journals with the tasks.
-//!
-//! A phone has one write in flight, so an act belongs to the task that was accepted last on it.
+//! Matches the acts in the journals of phones behind an adb server with the tasks. A phone has one
+//! write in flight, so an act belongs to the task that was accepted last on it.
 
 use super::super::load::TaskView;
 use super::{AuditBooks, Task, tasks};
@@ -9,11 +8,10 @@ use driver::PhoneAct;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// The acts of each phone with their times, by the id of the device. The effect of a program of
-/// this machine counts as [`PhoneAct::Restart`] and [`PhoneAct::Start`], too.
+/// By the id of the device. The effect of a program of this machine counts as [`PhoneAct::Restart`]
+/// and [`PhoneAct::Start`], too.
 pub(crate) type ActJournals = HashMap<String, Vec<(i64, PhoneAct)>>;
 
-/// The promises, in the order of their counts.
 const PROMISES: [&str; 5] = [
     "effects of tasks that ended as failed, or are not charged",
     "refunds of effects that happened",
@@ -23,8 +21,7 @@ const PROMISES: [&str; 5] = [
 ];
 
 impl AuditBooks {
-    /// Compares the accounts of a run behind an adb server. `silent` has the tasks that ended while
-    /// their phone was not able to hear the word. Returns the figures, too.
+    /// Takes in `silent` the tasks that ended while their phone was not able to hear the word.
     pub(crate) fn compare_on_rack(
         data: &Path,
         told: &[TaskView],

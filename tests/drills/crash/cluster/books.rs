@@ -3,8 +3,7 @@
 use driver::PostgresPair;
 use rusqlite::Connection;
 
-/// The tables of the embedded store: the columns, the query for the rows in the shared one, and the
-/// expression for each column of a row.
+/// The columns, the query for the rows in the shared store, and an expression for each column.
 const TABLES: [(&str, &str, &str); 3] = [
     (
         "task (id, target, tool, idem_key, status, state, version, created_at, finished_at, sealed, terminal)",
@@ -26,7 +25,6 @@ const TABLES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Copies the tasks, their timelines and the ledger into a database in memory.
 pub(super) async fn copy_store(servers: &PostgresPair) -> Connection {
     let db = Connection::open_in_memory().expect("a database");
     for (table, rows, columns) in TABLES {

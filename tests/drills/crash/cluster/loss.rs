@@ -1,34 +1,29 @@
 //! Failovers to a standby that lacks commits. The leader was told of one of them. The next leader
-//! must say so, in its log and at `/readyz`, before anything more is sent. The double's journal
-//! shows what was sent.
+//! must say so, in its log and at `/readyz`, before anything more is sent.
 
 use super::super::load::CLIENTS;
 use super::{Cluster, ClusterOptions};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The batches of the leader that the server has. The server acknowledges each.
 const BATCHES: &str = "SELECT sum(batches) FROM writer JOIN replica USING (epoch) WHERE state = 'serving'";
 
-/// The words of a replica that has noticed a loss, in its log and at `/readyz`.
 const NOTICED: &str = "the store has lost acknowledged writes";
 
-/// Time in which the server acknowledges a write that is lost later, and in which the next leader
-/// notices the loss.
+/// The server acknowledges a write that is lost later, and the next leader notices the loss.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time after which the writes of a burst are being sent.
+/// The writes of a burst are then being sent.
 const BURST: Duration = Duration::from_millis(100);
 
-/// Time in which a request arrives that the former server has still allowed.
+/// A request arrives that the former server has still allowed.
 const TRANSIT: Duration = Duration::from_secs(1);
 
-/// Time in which a replica does not run, so that commands can use its folder.
+/// A replica does not run, so that commands can use its folder.
 const ALONE: Duration = Duration::from_secs(15);
 
-/// Fails over between the writes, loses something each time, and accepts the loss. Returns the
-/// number of failovers after which the next leader has said so, and nothing was sent before the
-/// loss was accepted.
+/// Returns the number of failovers after which the next leader has noticed the loss before anything
+/// was sent.
 pub(super) async fn lose(cluster: &mut Cluster, options: &ClusterOptions) -> u64 {
     let mut noticed = 0;
     for number in 1..=options.failovers {
@@ -39,7 +34,6 @@ pub(super) async fn lose(cluster: &mut Cluster, options: &ClusterOptions) -> u64
     noticed
 }
 
-/// Waits until clients were told of that many writes, and until one replica leads.
 async fn wait_for_writes(cluster: &Cluster, count: u64) {
     while cluster.load.count_acknowledged() < count {
         sleep(Duration::from_millis(100)).await;
@@ -91,7 +85,6 @@ async fn lose_once(cluster: &mut Cluster) -> bool {
     noticed.is_some() && sent.is_empty()
 }
 
-/// Waits until `find` finds something.
 async fn wait_for<T>(find: impl AsyncFn() -> Option<T>) -> Option<T> {
     let found = timeout(PATIENCE, async {
         loop {

@@ -1,5 +1,4 @@
-//! Ends of the leader under load, one at a time and without another fault, and the time for which a
-//! client gets no answer.
+//! Ends of the leader under load, one at a time, and the time for which a client gets no answer.
 
 use super::{Cluster, call_any};
 use crate::harness::Key;
@@ -9,8 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// The ends, each with the goal for the silence in seconds. After a failover, the silence begins
-/// when the server can commit.
+/// Goals in seconds. After a failover, the silence begins when the server can commit.
 const ENDS: [(&str, u64); 5] = [
     ("kill, and a start at once", 2),
     ("kill, and no start", 7),
@@ -19,24 +17,19 @@ const ENDS: [(&str, u64); 5] = [
     ("failover of PostgreSQL", 3),
 ];
 
-/// A silence of that many times its goal is a failure.
 const TOLERANCE: u64 = 3;
 
-/// Time for which a leader is away.
 const AWAY: Duration = Duration::from_secs(25);
 
-/// Time after which a run that has taken over still leads, unless it loses its claim at once.
+/// A run that has taken over still leads after this time, unless it loses its claim at once.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// Time in which another run must answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The silences after each end.
 #[derive(Default)]
 pub(super) struct Takeovers([Vec<Duration>; ENDS.len()]);
 
 impl Takeovers {
-    /// Ends the leader in the way that this number has, and waits until another run answers.
     pub(super) async fn measure(&mut self, cluster: &mut Cluster, number: u64) {
         let way = number as usize % ENDS.len();
         cluster.wait_until_one_leads().await;
@@ -68,7 +61,6 @@ impl Takeovers {
         self.0[way].push(silences.max().unwrap_or_default());
     }
 
-    /// Returns the number of ends after which a silence was too long.
     pub(super) fn late(&self) -> u64 {
         let is_late = |goal: u64, silence: &Duration| *silence > Duration::from_secs(TOLERANCE * goal);
         let late =
@@ -88,8 +80,8 @@ impl Takeovers {
     }
 }
 
-/// Reads a task again and again, until another run than at the first time has answered for a while.
-/// Returns the times of the answers, and at last the present time.
+/// Reads until another run than at the first time has answered for a while. Returns the times of
+/// the answers, and at last the present time.
 async fn call_until_another_answers(
     addresses: watch::Receiver<Vec<SocketAddr>>,
     key: Key,

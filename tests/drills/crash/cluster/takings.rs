@@ -14,36 +14,29 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
-/// Time for a command. A replica that stands still does not answer it.
+/// A replica that stands still does not answer a command.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Attempts to call with a new key, for a minute and more.
 const ATTEMPTS: usize = 300;
 
-/// The exit code of a command that may succeed later.
 const UNAVAILABLE: i32 = 5;
 
-/// The words of a command that has done nothing.
 const DENIALS: [&str; 3] = ["nothing has changed", "waits to lead", "alone changes something"];
 
-/// An operator of all replicas.
 pub(super) struct Takings {
     replicas: Vec<Arc<Replica>>,
     addresses: watch::Receiver<Vec<SocketAddr>>,
     random: SplitMix,
-    /// The keys that were taken away, each with the command and its answer.
     taken: Vec<(Key, String)>,
     denials: u64,
-    /// The number of keys that were made and have never been in force.
+    /// Keys that have never been in force.
     lost: u64,
     /// The applications with one key; others were denied.
     denied: Vec<String>,
-    /// The keys that were in force after they were taken away.
+    /// In force after they were taken away.
     pub(super) returned: BTreeSet<String>,
-    /// The applications with a key that was denied.
     pub(super) revealed: Vec<String>,
 }
 
@@ -54,7 +47,6 @@ impl Takings {
         Self { replicas, addresses, random, taken, denials: 0, lost: 0, denied, returned, revealed }
     }
 
-    /// Makes one key after the other and takes it away, until there are to be no more.
     pub(super) async fn work(mut self, goes_on: watch::Receiver<bool>) -> Self {
         for number in 0.. {
             if !*goes_on.borrow() {
@@ -95,7 +87,6 @@ impl Takings {
         self
     }
 
-    /// Looks at all keys again, when all faults are over.
     pub(super) async fn examine(&mut self, leader: &Replica) {
         for (key, said) in self.taken.clone() {
             self.look(&key, &said).await;
@@ -118,7 +109,6 @@ impl Takings {
         ]
     }
 
-    /// Waits until a key sees a device. Returns false if that takes too long.
     async fn comes_into_force(&self, key: &Key) -> bool {
         for _ in 0..ATTEMPTS {
             if self.is_in_force(key).await {
@@ -135,7 +125,6 @@ impl Takings {
         }
     }
 
-    /// Returns true if a key sees a device at one of the addresses.
     async fn is_in_force(&self, key: &Key) -> bool {
         let addresses = self.addresses.borrow().clone();
         for address in addresses {
@@ -147,13 +136,11 @@ impl Takings {
         false
     }
 
-    /// Runs a command in the folder of any replica. Returns `None` if it does not end.
     async fn operate(&mut self, line: &str) -> Option<(i32, String)> {
         let replica = &self.replicas[self.random.below(self.replicas.len() as u64) as usize];
         timeout(PATIENCE, replica.operate(line)).await.ok()
     }
 
-    /// Runs a command until it is done. Returns it with its answer.
     async fn operate_until_done(&mut self, line: &str) -> String {
         loop {
             match self.operate(line).await {

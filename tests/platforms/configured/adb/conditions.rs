@@ -1,5 +1,5 @@
-//! Each condition in which a phone can be, and a program that is gone: what clients and the
-//! operator are told.
+//! Each condition in which a phone can be, and a program that is gone, as clients and the operator
+//! see it.
 
 use super::super::{FAST, Site, id, list_all};
 use crate::harness::double::Double;
@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 
-/// The conditions, each of one phone: its switches at the double.
 fn conditions() -> [(&'static str, Value); 7] {
     let udev = "no permissions (user in plugdev group; are your udev rules wrong?); see [http://adb.example]";
     [
@@ -64,14 +63,12 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
     check("without `set-proxy`", &mut said).await;
     program.stop().await;
     let (code, text) = site.operate("config check").await;
-    // The length of the path differs.
     let text =
         steady(&text, site.home.path()).lines().filter(|line| !line.contains("^^")).collect::<Vec<_>>().join("\n");
     let _ = writeln!(said, "== config check: exit {code}\n{text}");
     insta::assert_snapshot!(said.replace(&codes[0], "CODE"));
 }
 
-/// Appends the answers to a client about a phone.
 async fn describe(program: &Program, condition: &str, id: &str, said: &mut String) {
     let phone = driver::wait_for(async || {
         let phone = program.call("get_device", json!({"device_id": id})).await.expect("it is known");

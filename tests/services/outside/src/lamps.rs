@@ -1,4 +1,4 @@
-//! The lamps: one on the desk, one at the door. They answer calls and carry writes out.
+//! Two lamps, which answer calls and carry writes out.
 
 use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};
 use crate::contract::{LampCapability, LampId, LampsTools, Percent};
@@ -7,7 +7,7 @@ use toolwarrant::BoxFuture;
 use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict, Write};
 
-/// The brightness of each lamp, in percent.
+/// In percent.
 #[derive(Default)]
 pub struct Lamps {
     desk: AtomicI64,
@@ -23,7 +23,6 @@ impl Lamps {
         }
     }
 
-    /// A write's lamp, and how bright it is to be.
     fn order(&self, write: &Write) -> Option<(&AtomicI64, i64)> {
         let Command::DimLamp(args) = Command::read(&write.tool, write.arguments.expose())?;
         Some((self.find(args.lamp_id.as_str())?, args.light.get()))

@@ -11,15 +11,13 @@ use toolwarrant::BoxFuture;
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::text::Remark;
 
-/// The order for a machine that a write stands for.
 enum Order {
     Print(&'static Machine),
     Fill(&'static Machine),
 }
 
 impl Order {
-    /// Restores the order from a stored write. Fails if a later version does not know the write any
-    /// more.
+    /// Fails if a later version does not know the write any more.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
         let order = command.and_then(|command| match command {
@@ -71,7 +69,6 @@ impl Executor for Shop {
 }
 
 impl Shop {
-    /// Reads the page counter of a write's printer.
     fn pages(&self, write: &Write) -> Result<u64, Unreadable> {
         match Order::read(write)? {
             Order::Print(printer) => {
@@ -82,7 +79,7 @@ impl Shop {
     }
 }
 
-/// Compares two readings: a higher counter shows the page, an equal one shows its absence. A lower
+/// Takes a higher counter as proof of the page, and an equal one as proof of its absence. A lower
 /// counter shows nothing, because it must have been reset.
 fn compare(before: u64, pages: u64) -> Reading {
     let verdict = match pages {

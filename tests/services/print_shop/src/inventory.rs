@@ -32,7 +32,6 @@ impl Inventory for Shop {
     }
 }
 
-/// Returns the machines of a resource, in the order of their ids.
 fn of(resource: &str) -> &'static [Machine] {
     if resource == "tray" { TRAYS } else { PRINTERS }
 }

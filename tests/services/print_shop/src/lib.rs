@@ -43,7 +43,6 @@ pub struct ShopFlags {
 
 const ALONE: &str = "its machines exist in this process alone; --machines puts them in a folder that all replicas use";
 
-/// Returns the program: its name, its commands, and the demo of its first start.
 #[must_use]
 pub fn program() -> Program<ShopFlags, ShopCommand> {
     Program::with_names(
@@ -60,10 +59,6 @@ pub fn program() -> Program<ShopFlags, ShopCommand> {
 
 const HINT: &str = "Then try the other printers; `print-shop --help` lists their habits.\n\n";
 
-/// Returns the service: handlers, executor, commands, inventory, upstreams and background work.
-///
-/// # Errors
-/// The mistakes in the configuration.
 pub fn service<F>(
     setup: Setup<'_, F>,
     machines: Machines,

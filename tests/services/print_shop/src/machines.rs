@@ -11,39 +11,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::base::ignore_poison;
 
-/// A machine: its id, its label, and its habit.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// The id, unique among machines of its kind.
     pub id: &'static str,
-    /// The label on the machine.
     pub label: &'static str,
-    /// The behaviour of the machine.
     pub habit: Habit,
 }
 
-/// The way in which a machine reacts to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
-    /// It carries the order out and reports that.
+    /// Carries the order out and reports that.
     Obeys,
-    /// It has no paper, or cannot be opened; its flags say so.
+    /// Has no paper, or cannot be opened; its flags say so.
     Lacks,
-    /// It reports success and does nothing.
+    /// Reports success and does nothing.
     Swallows,
-    /// It carries the order out, and its answer is lost.
+    /// Carries the order out, and its answer is lost.
     LosesAnswer,
-    /// It does nothing, and its answer is lost.
+    /// Does nothing, and its answer is lost.
     LosesOrder,
-    /// It refuses.
     Refuses,
-    /// It carries the order out and reports that, and cannot be read afterwards.
+    /// Carries the order out and reports that, and cannot be read afterwards.
     GoesDark,
-    /// It cannot be reached.
     Unplugged,
 }
 
-/// The printers.
 pub const PRINTERS: &[Machine] = &[
     machine("p-1", "Old\u{202e} faithful", Habit::Obeys),
     machine("p-2", "Hungry", Habit::Lacks),
@@ -55,7 +47,7 @@ pub const PRINTERS: &[Machine] = &[
     machine("p-gone", "Cut wire", Habit::Unplugged),
 ];
 
-/// The trays. A tray has the id of the printer that it feeds.
+/// A tray has the id of the printer that it feeds.
 pub const TRAYS: &[Machine] = &[
     machine("p-1", "A4", Habit::Obeys),
     machine("p-2", "Locked", Habit::Lacks),
@@ -64,7 +56,6 @@ pub const TRAYS: &[Machine] = &[
     machine("p-gone", "Cut wire", Habit::Unplugged),
 ];
 
-/// The text about them in `--help`.
 pub const USAGE: &str = "\
 Without a command it serves simulated machines on http://127.0.0.1:8080/mcp; its first start prints a key to try it with.
 
@@ -89,45 +80,36 @@ const fn machine(id: &'static str, label: &'static str, habit: Habit) -> Machine
     Machine { id, label, habit }
 }
 
-/// The answer of a machine to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The machine has carried the order out.
     Done,
-    /// The machine has not carried the order out, for this reason.
     No(&'static str),
-    /// The machine does not answer.
     Nothing,
 }
 
-/// The error that a machine cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dark;
 
-/// All machines, with the pages that they have printed.
 #[derive(Debug, Default)]
 pub struct Machines {
-    /// The pages of each printer since the start of the program.
+    /// By printer, since the start of the program.
     pages: Mutex<BTreeMap<&'static str, u64>>,
-    /// The folder with a file for each printer, which has a byte for each page. Several processes
-    /// then have the same machines.
+    /// A file for each printer has a byte for each page. Several processes then have the same
+    /// machines.
     folder: Option<PathBuf>,
 }
 
 impl Machines {
-    /// Returns the machines of a folder, or machines of this process.
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self { pages: Mutex::default(), folder }
     }
 
-    /// Returns the folder of machines that several processes have.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Tells a printer to print a page.
     pub fn print(&self, printer: &Machine) -> Said {
         if matches!(printer.habit, Habit::Obeys | Habit::LosesAnswer | Habit::GoesDark) {
             let printed = match &self.folder {
@@ -144,15 +126,12 @@ impl Machines {
         answer(printer.habit)
     }
 
-    /// Tells a tray to take paper. Its effect cannot be observed.
+    /// Tells a tray to take paper, which cannot be observed.
     pub fn fill(&self, tray: &Machine) -> Said {
         answer(tray.habit)
     }
 
-    /// Reads a printer's page counter.
-    ///
-    /// # Errors
-    /// [`Dark`], if the printer is unplugged, or has printed and goes dark by habit.
+    /// Fails if the printer is unplugged, or has printed and goes dark by habit.
     pub fn counter(&self, printer: &Machine) -> Result<u64, Dark> {
         let pages = match &self.folder {
             Some(folder) => folder.join(printer.id).metadata().map_or(0, |about| about.len()),

@@ -11,14 +11,12 @@ use toolwarrant::contract::{PolicyDef, ToolDef};
 use toolwarrant::handler::{Caller, Flag, Resource, Unresolved};
 use toolwarrant::text::Untrusted;
 
-/// The shop.
 #[derive(Debug)]
 pub struct Shop {
     pub(crate) machines: Machines,
 }
 
 impl Shop {
-    /// Makes a shop with those machines.
     #[must_use]
     pub fn new(machines: Machines) -> Self {
         Self { machines }
@@ -42,8 +40,7 @@ impl Resource<PrinterId> for Shop {
         }
     }
 
-    /// These printers are faster than the contract's policy: a page shows on the counter within a
-    /// second.
+    /// Expects a page on the counter within a second, faster than the contract's policy.
     fn policy(_: &Printer, _: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         PolicyDef { settle_seconds: 1, deadline_seconds: 8, ..declared }
     }
@@ -64,7 +61,6 @@ impl Resource<TrayId> for Shop {
     }
 }
 
-/// Finds the machine with that id.
 fn find(machines: &'static [Machine], id: &str) -> Result<&'static Machine, Unresolved> {
     match machines.iter().find(|machine| machine.id == id) {
         Some(Machine { habit: Habit::Unplugged, .. }) => Err(Unresolved::Unavailable),
@@ -73,8 +69,7 @@ fn find(machines: &'static [Machine], id: &str) -> Result<&'static Machine, Unre
     }
 }
 
-/// Returns the view of a printer. Anybody may have written its label, so the label is cleaned
-/// before a client reads it.
+/// Cleans the label, because anybody may have written it.
 fn printer(id: &PrinterId, machine: &Machine) -> Printer {
     let ready = machine.habit != Habit::Lacks;
     Printer {
@@ -87,7 +82,6 @@ fn printer(id: &PrinterId, machine: &Machine) -> Printer {
     }
 }
 
-/// Returns the view of a tray.
 fn tray(id: &TrayId, machine: &Machine) -> Tray {
     let capabilities = TrayCapabilities { refill: machine.habit != Habit::Lacks };
     Tray { tray_id: id.clone(), label: Untrusted::clean(machine.label), capabilities }

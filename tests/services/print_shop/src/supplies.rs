@@ -13,16 +13,13 @@ use toolwarrant::BoxFuture;
 use toolwarrant::config::{Config, ConfigError, ConfigTable, CredentialSource, Spanned};
 use toolwarrant::operator::{Commands, Explanation, OwnCommand, UpstreamState, Upstreams};
 
-/// The table of the configuration file: `[supplier.NAME]`.
+/// `[supplier.NAME]` of the configuration file.
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "supplier", judge };
 
-/// A supplier, as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Supplier {
-    /// The number of sheets in a pack.
     pack: Spanned<u32>,
-    /// The file of the account with this supplier.
     account_file: Option<Spanned<PathBuf>>,
 }
 
@@ -64,7 +61,6 @@ impl OwnCommand for ShopCommand {
     }
 }
 
-/// The suppliers, and the channel to the van.
 #[derive(Debug)]
 pub(crate) struct Supplies {
     suppliers: BTreeMap<String, (u32, AtomicU64)>,
@@ -72,11 +68,7 @@ pub(crate) struct Supplies {
 }
 
 impl Supplies {
-    /// Returns the suppliers of the file and the future of the van, which drives while it is
-    /// polled.
-    ///
-    /// # Errors
-    /// The mistakes in the table.
+    /// Returns a future, in which the van drives while it is polled.
     pub(crate) fn of(config: &Config) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), ConfigError> {
         let (van, mut orders) = mpsc::channel::<(u32, oneshot::Sender<String>)>(1);
         let suppliers = read(config)?.into_iter().map(|(name, pack)| (name, (pack, AtomicU64::new(0)))).collect();
@@ -131,7 +123,6 @@ impl Upstreams for Supplies {
     }
 }
 
-/// Reads the table: the name of each supplier, with the number of sheets in a pack.
 fn read(config: &Config) -> Result<Vec<(String, u32)>, ConfigError> {
     let mut found = config.findings();
     let suppliers: Vec<(_, Supplier)> = config.entries(TABLE.name, &mut found);

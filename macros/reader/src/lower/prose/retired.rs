@@ -1,8 +1,6 @@
-//! Checks that retired values of enums stay out of a contract: no enum has one, and no text says
-//! one, not even in plain words.
-//!
-//! A sentence can have such a word in its ordinary meaning. `[allowed]` in reserved.toml then has
-//! the sentence with the reason.
+//! Checks that no enum has a retired value, and that no text says one, not even in plain words. A
+//! sentence can have such a word in its ordinary meaning: `[allowed]` in reserved.toml then has it
+//! with the reason.
 
 use super::written::ContractText;
 use crate::lower::require::{at, require_text};
@@ -14,7 +12,6 @@ use crate::sentences::{split, words};
 use crate::source::{RESERVED, SERVICE, TYPES};
 use std::collections::HashSet;
 
-/// Reports enums that have a retired value.
 pub(super) fn check_values(files: &Files, report: &mut Report) {
     let values = files.types.r#type.iter().filter_map(|(_, ty)| ty.values.as_ref());
     let capabilities = files.service.resource.iter().filter_map(|(_, resource)| resource.capability.as_ref());
@@ -27,8 +24,8 @@ pub(super) fn check_values(files: &Files, report: &mut Report) {
     }
 }
 
-/// Reports texts that say a retired value, and allowed sentences that no text has. A value that is
-/// still a name of something else can be said.
+/// Allows a value that is still a name of something else. Also reports allowed sentences that no
+/// text has.
 pub(super) fn check_texts(texts: &[ContractText<'_>], vocabulary: &HashSet<&str>, files: &Files, report: &mut Report) {
     let allowed = &files.reserved.allowed;
     let gone: Vec<&str> =
@@ -55,13 +52,12 @@ pub(super) fn check_texts(texts: &[ContractText<'_>], vocabulary: &HashSet<&str>
     }
 }
 
-/// Returns the retired values.
 fn values_of(files: &Files) -> impl Iterator<Item = &At<String>> {
     files.reserved.values.iter().flatten()
 }
 
-/// Returns true if a text has a value as a word or as two, in any case and inflected: `stop` is in
-/// "Stopped", and `power_off` in "power off".
+/// Returns true if a text has a value in any case and inflected: `stop` is in "Stopped", and
+/// `power_off` in "power off".
 fn says(text: &str, value: &str) -> bool {
     let (parts, value) = (value.split('_').count().max(2), value.replace('_', ""));
     let stem = value.strip_suffix('e').unwrap_or(&value);

@@ -10,28 +10,23 @@ use crate::rules::{REPORTS, STATES};
 use crate::source::{ERRORS, SERVICE, TYPES};
 use std::collections::HashSet;
 
-/// The names that every contract has: members of failures, of tasks and of their arguments.
 const DERIVED: &str = "code message retryable retry_after_seconds capabilities wait_seconds idempotency_key checked expected observed \
     reported checked_at units refunded_at upstream_answer description inputSchema true false null";
 
-/// A text as it stands in the file.
 pub(super) struct ContractText<'a> {
     pub(super) place: Place,
     pub(super) text: &'a str,
-    /// The placeholders that it can have in addition to those of every text. `None`: no placeholder
-    /// is allowed.
+    /// In addition to those of every text.
     pub(super) placeholders: Option<Vec<&'a str>>,
 }
 
-/// Returns the texts of a tool that become its description.
 pub(super) fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
     let raw::Tool { summary, use_when, not_when, returns, notes, args, .. } = tool;
     let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
     [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten()).chain(docs)
 }
 
-/// Returns every text of the contract. The framework's own texts are checked where they are filled
-/// in.
+/// Leaves out the framework's own texts, which are checked where they are filled in.
 pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec<ContractText<'a>> {
     let Files { service, errors, types, reserved: _, defaults: _, tools: _, is_whole: _ } = files;
     let mut all = Vec::new();
@@ -92,7 +87,6 @@ pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec
     all
 }
 
-/// Returns the contract's own phrases. Those of a description have additional placeholders.
 fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = ContractText<'_>> {
     let raw::Phrase {
         needs,
@@ -130,7 +124,6 @@ fn text_of<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a s
     ContractText { place: at(file, text.span()), text, placeholders }
 }
 
-/// Returns every name that a text can contain.
 pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
     let Files { service, errors, types, reserved: _, defaults, tools, is_whole: _ } = files;
     let mut known: HashSet<&str> =
@@ -151,8 +144,7 @@ pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
     known
 }
 
-/// Returns the fields that a remedy can contain. Text from outside must not enter a remedy, not
-/// even through a field.
+/// Leaves out text from outside: it must not enter a remedy, not even through a field.
 fn sayable_fields(error: &crate::model::ErrorCode) -> Vec<&str> {
     let ours = error.fields.iter().filter(|field| match &field.ty {
         Type::String => field.ours,

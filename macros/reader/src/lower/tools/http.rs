@@ -1,5 +1,5 @@
-//! Lowers HTTP twins. Checks that the method fits the effect, that each argument is allowed in its
-//! place, and that every path leads to one tool.
+//! Lowers HTTP twins. The method must fit the effect, each argument its place, and every path must
+//! lead to one tool.
 
 use super::lowering::{Arguments, Lowering};
 use crate::model::{EffectSpec, Field, Http, Type};
@@ -7,13 +7,11 @@ use crate::raw::At;
 use crate::rules::Rule;
 use toolwarrant_common::suggestion;
 
-/// The twins of the tools so far, each with the name of its tool.
 #[derive(Default)]
 pub(super) struct Routes(Vec<(String, Http)>);
 
 impl Routes {
-    /// Adds a twin. Returns a message and help if a request could match both this twin and an
-    /// earlier one. Text that is not a twin is reported elsewhere.
+    /// Returns a message and help if a request could match this twin and an earlier one.
     pub(super) fn add(&mut self, tool: &str, raw: &str) -> Option<(String, Option<String>)> {
         let http = read(raw)?;
         let found = self.0.iter().find_map(|(other, known)| clash(&http, other, known));
@@ -22,8 +20,8 @@ impl Routes {
     }
 }
 
-/// Compares two twins. In the same segment of a path a word wins over an argument, so both paths
-/// are allowed if one of them wins in every segment where they differ.
+/// Allows two paths if one of them has the words, which win over arguments, in every segment where
+/// they differ.
 fn clash(http: &Http, other: &str, known: &Http) -> Option<(String, Option<String>)> {
     let [mine, theirs] = [http, known].map(|http| http.path.split('/').collect::<Vec<_>>());
     let pairs: Vec<_> = mine.iter().zip(&theirs).map(|(mine, theirs)| (*mine, *theirs)).collect();
@@ -51,7 +49,6 @@ fn clash(http: &Http, other: &str, known: &Http) -> Option<(String, Option<Strin
 }
 
 impl Lowering<'_> {
-    /// Lowers a twin. An `effect` that could not be lowered is `None`.
     pub(super) fn http(&mut self, raw: &At<String>, effect: Option<&EffectSpec>, args: &Arguments<'_>) -> Option<Http> {
         let Some(http) = read(raw) else {
             let help = "write it as `PUT /v1/things/{thing_id}`, with words of a-z, 0-9, `_` and `-`".to_owned();
@@ -111,7 +108,6 @@ impl Lowering<'_> {
     }
 }
 
-/// Parses `METHOD /v1/path/{argument}`.
 fn read(raw: &str) -> Option<Http> {
     let (method, path) = raw.split_once(' ')?;
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
@@ -119,7 +115,6 @@ fn read(raw: &str) -> Option<Http> {
     sound.then(|| Http { method: method.to_owned(), path: path.to_owned() })
 }
 
-/// Returns the name of an effect, and the methods that fit it.
 fn methods(effect: &EffectSpec) -> (&'static str, &'static [&'static str]) {
     match effect {
         EffectSpec::Read => ("read", &["GET"]),
@@ -133,7 +128,6 @@ fn is_argument(part: &str) -> bool {
     part.starts_with('{')
 }
 
-/// Returns true if a segment of a path is a word, or an argument in braces.
 fn is_segment(part: &str) -> bool {
     let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).unwrap_or(part);
     !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))

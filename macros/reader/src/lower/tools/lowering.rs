@@ -1,5 +1,4 @@
-//! The context in which a tool is lowered: the names that it may use, its arguments, and how
-//! problems are reported.
+//! The context in which a tool is lowered.
 
 use crate::lower::require::at;
 use crate::lower::types::Types;
@@ -11,7 +10,6 @@ use crate::rules::Rule;
 use std::sync::Arc;
 use toolwarrant_common::line_column;
 
-/// The items that tools may refer to.
 pub(crate) struct Scope<'a> {
     pub(crate) permissions: Vec<Arc<PermissionSpec>>,
     pub(crate) probes: Vec<Arc<ProbeSpec>>,
@@ -19,28 +17,24 @@ pub(crate) struct Scope<'a> {
     pub(crate) resources: Vec<Arc<ResourceSpec>>,
     pub(crate) types: Types,
     pub(crate) words: Words,
-    /// All files. A name in them is known even if its entry could not be read or lowered.
+    /// A name in the files is known even if its entry could not be read or lowered.
     pub(crate) files: &'a Files,
 }
 
-/// The arguments of one tool.
 pub(super) struct Arguments<'a> {
-    /// The arguments that could be lowered.
+    /// Those without a problem.
     pub(super) lowered: Vec<Field>,
-    /// The names of all arguments, written and derived.
     pub(super) names: Vec<&'a str>,
 }
 
 impl Arguments<'_> {
-    /// Finds an argument by its name. Returns `Err` if there is none, and `Ok(None)` if its problem
-    /// is already reported.
+    /// Returns `Ok(None)` if the argument's problem is already reported.
     pub(super) fn find(&self, name: &str) -> Result<Option<&Field>, ()> {
         let found = self.lowered.iter().find(|field| field.name == name);
         if found.is_none() && !self.names.contains(&name) { Err(()) } else { Ok(found) }
     }
 }
 
-/// The lowering of one file of tools.
 pub(super) struct Lowering<'a> {
     pub(super) file: usize,
     pub(super) source: &'a Source,

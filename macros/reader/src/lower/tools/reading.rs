@@ -1,5 +1,4 @@
-//! Derives the arguments, the result and the errors of the tool that reads tasks. A contract does
-//! not write them.
+//! Derives the arguments, the result and the errors of the tool that reads tasks.
 
 use super::lowering::{Lowering, Scope};
 use crate::lower::derived::{evidence, make_type, ours, plain, refund, task_id, task_status, wait_seconds};
@@ -12,7 +11,6 @@ use crate::report::Report;
 use crate::rules::Rule;
 use std::sync::Arc;
 
-/// Reports a contract with tasks in which no tool, or more than one, reads them.
 pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
     let of = |effect: EffectName| tools_of(files).filter(move |(_, tool)| *tool.effect == effect);
     let mut reading = of(EffectName::ReadTask);
@@ -35,7 +33,6 @@ pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
 }
 
 impl Lowering<'_> {
-    /// Reports keys that a contract must not set for the tool that reads tasks.
     pub(super) fn refuse_derived(&mut self, tool: &raw::Tool) {
         let raw::Tool { target, result, errors, task, args, effect, .. } = tool;
         let written = [
@@ -51,8 +48,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// Derives the result: the task and its outcome. The field for a target has the name of the
-    /// target's argument.
     pub(super) fn task(&mut self, tool: &At<raw::Tool>) -> Arc<NamedType> {
         let targets = self.targets(tool);
         let noun = noun(targets.iter().map(|(resource, _)| resource.name.as_str()));
@@ -84,8 +79,7 @@ impl Lowering<'_> {
         make_type("Task", "A write and what came of it.", Kind::Object(fields))
     }
 
-    /// Returns the resources that tasks act on, each with the argument for its id. The first tool
-    /// of a resource decides the name.
+    /// Takes the name of the argument from the first tool of a resource.
     fn targets(&mut self, tool: &At<raw::Tool>) -> Vec<(Arc<ResourceSpec>, &'_ str)> {
         let Scope { resources, files, .. } = self.scope;
         let mut targets: Vec<(Arc<ResourceSpec>, &str)> = Vec::new();
@@ -107,7 +101,6 @@ impl Lowering<'_> {
     }
 }
 
-/// Derives the arguments.
 pub(super) fn arguments(words: &Words) -> Vec<Field> {
     let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
         within {poll_interval_seconds} s of the last is held up to {hold_seconds} s.";

@@ -1,5 +1,4 @@
-//! Lowers the policies of tools that make tasks, and derives the argument and the result that a
-//! contract does not write.
+//! Lowers the policies of tools that make tasks, and derives their argument and result.
 
 use super::lowering::{Arguments, Lowering};
 use crate::lower::derived::{field_with_doc, idempotency_key, make_type, ours, plain, task_status};
@@ -94,8 +93,7 @@ impl Lowering<'_> {
         let mut whole = true;
         for value in values.iter().filter(|value| !meant.contains(&value.name.as_str())) {
             match cases.iter().find(|(name, _)| ***name == value.name) {
-                // A key that is missing from one case is usually missing from the next one also. It
-                // is reported once.
+                // A key that is missing from one case is usually missing from the next one also.
                 Some(_) if !whole => {}
                 Some((case, terms)) => match self.terms(terms, common, case.span()) {
                     Some(terms) => lowered.push((value.name.clone(), terms)),
@@ -149,15 +147,12 @@ impl Lowering<'_> {
     }
 }
 
-/// Derives the argument `idempotency_key` of every tool that makes tasks.
 pub(super) fn idempotency_argument() -> Field {
     let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, tool and \
         arguments are the key. Once the task has ended, the same call is sent anew.";
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(idempotency_key())) }
 }
 
-/// Derives the result of a tool that makes tasks. The field for the target has the name of the
-/// target's argument.
 pub(super) fn task_result_type(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
         ours("task_id", &format!("Names the task for {read_tool}.")),

@@ -1,5 +1,4 @@
-//! Many tasks for a long time, for a third of it beside a transaction that stays open: the size of
-//! tables and indexes, and the wait of an acceptance.
+//! Many tasks for a long time, a third of it during an open transaction.
 
 use super::server::Postgres;
 use super::{ClusterRig, PAUSE, check, phones, write};
@@ -13,7 +12,6 @@ use std::ops::Range;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The options of `cargo xtask drill endurance`, from a variable.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EnduranceOptions {
@@ -26,15 +24,14 @@ const CONNECTIONS: usize = 16;
 /// Each phone gets a write again after 50 seconds.
 const PHONES: usize = 10_000;
 
-/// The most minutes that the transaction stays open.
 const OPEN_MAX: usize = 10;
 
-/// The highest ratio of the 99th percentile beside the transaction to that before it.
+/// Ratio of the 99th percentile during the transaction to that before it.
 const WAIT_MAX: f64 = 1.5;
-/// The highest ratio of sizes while no transaction is open.
+/// Ratio of sizes while no transaction is open.
 const GROWTH_MAX: f64 = 1.1;
 
-/// Tables with what has happened, which grow with each task. `NOT` in front selects the others.
+/// Tables that grow with each task. `NOT` in front selects the others.
 const HISTORY: &str = "relname ~ '^(ended|event|ledger)'";
 
 pub(crate) fn run() -> Result<Missed> {

@@ -12,16 +12,14 @@ const RATE: u32 = 10_000;
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 5;
 
-/// The duration of a stall, and that of a load, which begins and ends within it.
+/// A load begins and ends within a stall.
 const STALL_SECONDS: u64 = 3;
 const SPAN: Duration = Duration::from_millis(2_500);
 
-/// The duration of the load during which statements are counted.
 const COUNTED: Duration = Duration::from_secs(10);
 
-/// Statements per second of the whole replica, at most.
 const STATEMENTS_MAX: f64 = 20.0;
-/// The highest ratio of the 99th percentile in a stall to that before it.
+/// Ratio of the 99th percentile in a stall to that before it.
 const STALLED_MAX: f64 = 1.2;
 
 pub(super) fn run(rig: &ClusterRig) -> Result<Missed> {

@@ -9,25 +9,21 @@ use test_postgres::TestPostgres;
 use tokio::runtime::{Builder, Runtime};
 use toolwarrant_postgres::Address;
 
-/// The duration of a tick of the kernel's CPU times.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A server with its usual settings. It ends when this value is dropped.
 pub(super) struct Postgres {
     server: TestPostgres,
     address: Address,
     runtime: Runtime,
 }
 
-/// A process of the server.
 struct ServerProcess {
     id: u32,
-    /// Its CPU time, with that of its children that have ended.
+    /// Includes its children that have ended.
     used: Duration,
 }
 
 impl Postgres {
-    /// Starts a server; `None` if PostgreSQL is not installed.
     pub(super) fn start() -> Result<Option<Self>> {
         let Some(server) = TestPostgres::start_with(&[]) else { return Ok(None) };
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -39,22 +35,20 @@ impl Postgres {
         self.address.url.clone()
     }
 
-    /// Runs a statement, and returns the number in its only row.
     pub(super) fn count(&self, sql: &str) -> i64 {
         self.runtime.block_on(self.server.count(&self.address, sql))
     }
 
-    /// Begins a transaction that stays open until the result is dropped.
+    /// Stays open until the result is dropped.
     pub(super) fn begin(&self) -> impl Sized + use<> {
         self.runtime.block_on(self.server.begin())
     }
 
-    /// Returns the CPU time of all its processes so far.
     pub(super) fn cpu(&self) -> Result<Duration> {
         Ok(self.processes()?.iter().map(|process| process.used).sum())
     }
 
-    /// Stops all its processes for some seconds. The result ends when they go on.
+    /// Ends when the processes go on.
     pub(super) fn stall(&self, seconds: u64) -> Result<Child> {
         let ids: Vec<_> = self.processes()?.iter().map(|process| process.id.to_string()).collect();
         let ids = ids.join(" ");
@@ -62,7 +56,6 @@ impl Postgres {
         Ok(Command::new("sh").args(["-c", &script]).spawn()?)
     }
 
-    /// Returns its processes, the first one first.
     fn processes(&self) -> Result<Vec<ServerProcess>> {
         let socket = self.server.socket();
         let file: PathBuf = socket.with_file_name("data").join("postmaster.pid");

@@ -14,19 +14,15 @@ const CLIENTS: usize = 64;
 const ROUNDS: usize = 3;
 const SPAN: Duration = Duration::from_secs(4);
 
-/// The lowest ratio to SQLite.
 const OF_SQLITE_MIN: f64 = 0.45;
-/// The most bytes in the log of PostgreSQL for a whole task.
+/// In the log of PostgreSQL, for a whole task.
 const LOG_MAX: f64 = 7.0 * 1024.0;
 
-/// The ways to store.
 const WAYS: [&str; 2] = ["SQLite", "PostgreSQL"];
 
-/// The figures of a round. Costs are for a whole task.
 struct Accepted {
     rate: f64,
     waits: Vec<Duration>,
-    /// The time until all tasks have ended, per second of the load.
     ended_after: f64,
     service_micros: f64,
     server_micros: f64,
@@ -51,7 +47,6 @@ pub(super) fn run(rig: &ClusterRig) -> Result<Missed> {
     Ok(print(&mut rounds))
 }
 
-/// Loads the server, and waits until all tasks have ended.
 fn accept(rig: &ClusterRig, server: &Server, requests: &dyn Fn() -> Vec<u8>) -> Result<Accepted> {
     let form = ask(server, &requests())?.form()?.of_any_length();
     let log = || rig.postgres.count("SELECT (pg_current_wal_lsn() - '0/0')::bigint");

@@ -1,18 +1,14 @@
-//! Calls as the guard sees them: the limits of an account, the classes of calls, their ends, and
-//! the reasons that withhold them.
+//! Calls as the guard sees them.
 
 use std::fmt;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// The limits of an account. A zero counts as one.
+/// A zero counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardLimits {
-    /// Calls at a time.
     pub concurrent: u32,
-    /// Calls that start within any second.
     pub per_second: u32,
-    /// Calls that start within any minute.
     pub per_minute: u32,
 }
 
@@ -23,55 +19,46 @@ impl GuardLimits {
     }
 }
 
-/// Far below the limits that ARMCloud documents (200 a second and 5,000 a minute for a trial). VMOS
-/// Cloud does not document a limit.
+/// Far below ARMCloud's documented limits (200 a second and 5,000 a minute for a trial). VMOS Cloud
+/// documents none.
 impl Default for GuardLimits {
     fn default() -> Self {
         Self { concurrent: 8, per_second: 10, per_minute: 300 }
     }
 }
 
-/// The purpose of a call. If calls must wait, writes and reads go before the background. One start
-/// in eight goes to the background.
+/// The class decides the order: the background gets one start in eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// A call that changes something.
     Write,
-    /// A read whose result a caller waits for.
+    /// A caller waits for it.
     Read,
-    /// A read that refreshes a list.
+    /// Refreshes a list.
     Background,
 }
 
-/// The end of a call, as far as it tells something about the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallEnd {
-    /// The platform answered. A refusal of this request counts, too.
+    /// A refusal of this request counts, too.
     Answered,
-    /// It could not be reached, or gave no answer that can be understood.
     Failed,
-    /// It refused the credentials.
     Denied,
-    /// It answered that calls come too often, with the time to wait if the answer contains one.
+    /// Calls come too often, with the time to wait if the answer has one.
     Limited(Option<Duration>),
 }
 
-/// The reason that a call may not start. Nothing was sent.
+/// Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
-    /// The platform could not be reached several times in a row. It is tried again at this time.
     Unreachable(Timestamp),
-    /// It refused the credentials. Repeating that can lock the account, so it is tried again at
-    /// this time.
+    /// Repeating refused credentials can lock the account.
     Denied(Timestamp),
-    /// It asked not to be called before this time.
     Paused(Timestamp),
-    /// Too many calls are waiting, or the call's turn would not come before its deadline.
+    /// Too many calls wait, or the turn would come too late.
     Crowded,
 }
 
 impl Withheld {
-    /// Returns the time from which it is worth asking again, if known.
     #[must_use]
     pub fn until(self) -> Option<Timestamp> {
         match self {

@@ -1,45 +1,37 @@
-//! A circuit breaker for one platform. It opens after several failures in a row, or at once if the
-//! credentials are refused. After a pause, or if an operator asks, one read at a time tries. The
-//! pause grows while that fails.
+//! A circuit breaker. It opens after several failures in a row, or at once if the credentials are
+//! refused. After a pause, or if an operator asks, one read at a time tries. The pause grows while
+//! that fails.
 
 use super::call::{CallEnd, Class, Withheld};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// The circuit of one account. While it is closed, calls may start.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
-    /// Failures in a row.
     failures: u32,
     open: Option<Open>,
 }
 
-/// The reason that the circuit is open, and the end of the pause.
 #[derive(Debug)]
 struct Open {
     until: Timestamp,
     pause: Duration,
     denied: bool,
-    /// True while a read tests the platform.
     tried: bool,
-    /// True if the next read tests the platform before the end of the pause.
+    /// The next read tests the platform before `until`.
     urged: bool,
 }
 
-/// The number of failures in a row that opens the circuit.
 pub(super) const FAILURES: u32 = 5;
 
-/// The first, the second and the longest pause for a platform that does not answer. A list that is
-/// refreshed recovers within the longest.
+/// The first, the second and the longest pause without answers.
 pub(super) const SILENT: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(30)];
 
-/// The same for a platform that refuses the credentials. One read confirms the refusal, because a
-/// clock or a gateway can be wrong for a moment. After that, each repeat brings the account nearer
-/// to being locked.
+/// The same after refused credentials. One read confirms the refusal, because a clock or a gateway
+/// can be wrong for a moment. Each further one brings the account nearer to being locked.
 pub(super) const DENIED: [Duration; 3] = [Duration::from_secs(5), Duration::from_mins(15), Duration::from_hours(1)];
 
 impl Circuit {
-    /// Checks whether a call of this class may start.
     pub(super) fn check(&self, class: Class, now: Timestamp) -> Result<(), Withheld> {
         let Some(open) = &self.open else { return Ok(()) };
         if !open.tried && class != Class::Write && (open.urged || now >= open.until) {
@@ -48,14 +40,12 @@ impl Circuit {
         Err(if open.denied { Withheld::Denied(open.until) } else { Withheld::Unreachable(open.until) })
     }
 
-    /// Lets the next read test the platform, whatever pause runs.
     pub(super) fn urge(&mut self) {
         if let Some(open) = &mut self.open {
             open.urged = true;
         }
     }
 
-    /// Counts a call that [`Self::check`] admitted. Returns true if the call is a trial.
     pub(super) fn start(&mut self) -> bool {
         if let Some(open) = &mut self.open {
             (open.tried, open.urged) = (true, false);
@@ -63,8 +53,8 @@ impl Circuit {
         self.open.is_some()
     }
 
-    /// Counts the end of a call; `None` if it was given up. Calls from before the circuit opened do
-    /// not describe the present, except those that were denied.
+    /// Counts an end; `None` if the call was given up. Calls from before the circuit opened do not
+    /// describe the present, except those that were denied.
     pub(super) fn end(&mut self, is_trial: bool, end: Option<CallEnd>, now: Timestamp) {
         if let (Some(open), true) = (&mut self.open, is_trial) {
             open.tried = false;
@@ -74,7 +64,7 @@ impl Circuit {
             Some(CallEnd::Answered | CallEnd::Limited(_)) if is_trial || self.open.is_none() => *self = Self::default(),
             Some(CallEnd::Denied) if is_trial || !is_denied => self.break_open(true, now),
             Some(CallEnd::Failed) if is_trial => match &mut self.open {
-                // No answer confirms nothing.
+                // Silence confirms nothing.
                 Some(open) if open.denied => open.until = now.plus(open.pause),
                 _ => self.break_open(false, now),
             },

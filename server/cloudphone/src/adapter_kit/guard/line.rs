@@ -1,54 +1,41 @@
-//! The order of calls: the limit of calls at a time, the platform's limits of calls per second and
-//! minute, and the pauses that it asks for.
+//! The order of calls, and the platform's limits and pauses.
 //!
-//! The windows slide and are exact: the starts within any second and any minute never exceed the
-//! limits. The network can still delay calls so that they arrive closer together. The platform then
-//! refuses some and asks for a pause.
+//! The windows slide and are exact. The network can still deliver calls closer together. The
+//! platform then refuses some and asks for a pause.
 
 use super::call::{Class, GuardLimits};
 use std::collections::VecDeque;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// The waiting line of one account.
 #[derive(Debug)]
 pub(super) struct Line {
     limits: GuardLimits,
     next: u64,
-    /// Calls that a caller waits for, in their order.
     urgent: VecDeque<u64>,
     background: VecDeque<u64>,
     /// Urgent starts in a row while the background waited.
     passed_over: u32,
     pub(super) running: u32,
     running_background: u32,
-    /// Starts of the last minute.
     starts: VecDeque<Timestamp>,
     paused_until: Timestamp,
 }
 
-/// The next step of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn<T> {
-    /// Start.
     Now(T),
-    /// Look again at this time.
     At(Timestamp),
-    /// Wait for others.
     AfterOthers,
 }
 
-/// One start in this many goes to the background, however many urgent calls wait. They need a
-/// current list, too.
+/// One start in this many goes to the background, because urgent calls need a current list, too.
 pub(super) const SHARE: u32 = 8;
 
-/// The most calls that wait, per kind.
 const WAITING_MAX: usize = 256;
 
-/// The pause if the platform does not say how long to wait.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause that a platform can ask for.
 pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -69,7 +56,6 @@ impl Line {
         }
     }
 
-    /// Takes a place at the end. `None` if the line is full.
     pub(super) fn join(&mut self, class: Class) -> Option<u64> {
         let number = self.next;
         let queue = self.queue(class);
@@ -81,12 +67,10 @@ impl Line {
         Some(number)
     }
 
-    /// Gives up a place.
     pub(super) fn leave(&mut self, number: u64, class: Class) {
         self.queue(class).retain(|other| *other != number);
     }
 
-    /// Returns the turn of the call at this place.
     pub(super) fn turn(&self, number: u64, class: Class, now: Timestamp) -> Turn<()> {
         let Self { limits, urgent, background, passed_over, running, paused_until, .. } = self;
         let is_background = class == Class::Background;
@@ -106,7 +90,7 @@ impl Line {
         if free > now { Turn::At(free) } else { Turn::Now(()) }
     }
 
-    /// Counts a start. [`Self::leave`] gives up the place of the call.
+    /// Counts a start. The call keeps its place until [`Self::leave`].
     pub(super) fn start(&mut self, class: Class, now: Timestamp) {
         self.running += 1;
         if class == Class::Background {
@@ -121,7 +105,6 @@ impl Line {
         self.starts.push_back(now);
     }
 
-    /// Counts the end of a call.
     pub(super) fn end(&mut self, class: Class) {
         self.running -= 1;
         if class == Class::Background {
@@ -129,13 +112,11 @@ impl Line {
         }
     }
 
-    /// Stops all starts for a while.
     pub(super) fn pause(&mut self, pause: Option<Duration>, now: Timestamp) {
         let pause = pause.unwrap_or(PAUSE).clamp(SECOND, PAUSE_MAX);
         self.paused_until = self.paused_until.max(now.plus(pause));
     }
 
-    /// Returns the end of the latest pause, if there was one.
     pub(super) fn pause_end(&self) -> Option<Timestamp> {
         Some(self.paused_until).filter(|until| until.0 > 0)
     }
@@ -148,13 +129,10 @@ impl Line {
         self.urgent.len() >= WAITING_MAX
     }
 
-    /// Returns true if one more background call may run. The background uses at most half of the
-    /// capacity.
     fn has_room_for_background(&self) -> bool {
         self.running_background < (self.limits.concurrent / 2).max(1)
     }
 
-    /// Returns the earliest time at which one more start stays within `most` starts per `span`.
     fn free_at(&self, most: u32, span: Duration) -> Timestamp {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let oldest = self.starts.len().checked_sub(most).and_then(|at| self.starts.get(at));

@@ -14,13 +14,11 @@ use toolwarrant::{Clock, Timestamp};
 const LIMITS: GuardLimits = GuardLimits { concurrent: 4, per_second: 50, per_minute: 1_000 };
 const LONG: Duration = Duration::from_mins(10);
 
-/// Returns a guard and its clock.
 fn guard(limits: GuardLimits) -> (Arc<Guard>, Clock) {
     let clock = Clock::manual(Timestamp(1_000_000));
     (Arc::new(Guard::new(limits, clock.clone())), clock)
 }
 
-/// Makes one call that ends at once.
 async fn call(guard: &Guard, clock: &Clock, class: Class, end: CallEnd) -> Result<(), Withheld> {
     guard.admit(class, clock.now().plus(LONG)).await.map(|pass| pass.end(end))
 }
@@ -72,8 +70,7 @@ async fn refused_credentials_open_the_circuit_at_once_and_for_long_once_a_read_h
     let (guard, clock) = guard(LIMITS);
     let early = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("closed");
     call(&guard, &clock, Class::Read, CallEnd::Denied).await.expect("closed");
-    // A call that was already running is not evidence about the credentials that were refused
-    // since.
+    // Such a call is no evidence about credentials that were refused since.
     early.end(CallEnd::Answered);
     let [first, confirmed, longest] = DENIED;
     for pause in [first, confirmed, confirmed * 2, longest, longest] {
@@ -93,7 +90,7 @@ async fn a_refusal_of_the_credentials_that_no_read_confirms_ends_after_seconds()
     let (guard, clock) = guard(LIMITS);
     let [first, ..] = DENIED;
     call(&guard, &clock, Class::Write, CallEnd::Denied).await.expect("closed");
-    // No answer confirms nothing.
+    // A call without an answer confirms nothing.
     for _ in 0..3 {
         clock.advance(first);
         call(&guard, &clock, Class::Read, CallEnd::Failed).await.expect("a trial");
@@ -133,10 +130,8 @@ async fn a_pause_that_the_platform_asks_for_is_kept_and_capped() {
         call(&guard, &clock, Class::Read, CallEnd::Limited(asked)).await.expect("no pause yet");
         let until = clock.now().plus(kept);
         let soon = clock.now().plus(kept - Duration::from_millis(1));
-        // A call that cannot start in time does not wait.
         assert_eq!(guard.admit(Class::Read, soon).await.map(drop), Err(Withheld::Paused(until)), "{asked:?}");
         assert_eq!(guard.would_refuse(), (kept > PATIENCE).then_some(Withheld::Paused(until)), "{asked:?}");
-        // A call that waits behind another is woken when that one starts.
         let hold = || {
             let (guard, clock) = (guard.clone(), clock.clone());
             tokio::spawn(async move {
@@ -189,14 +184,12 @@ async fn a_call_that_gives_up_leaves_the_line_and_too_many_are_refused() {
     assert_eq!(guard.observe().waiting, 256);
     assert_eq!(call(&guard, &clock, Class::Read, CallEnd::Answered).await, Err(Withheld::Crowded));
     assert_eq!(guard.would_refuse(), Some(Withheld::Crowded));
-    // When the first in the line gives up, the second is next.
     let first = waiting.remove(0);
     first.abort();
     let _ = first.await;
     assert_eq!((guard.observe().waiting, guard.would_refuse()), (255, None));
     drop(pass);
     for call in waiting {
-        // Fifty start in each second.
         while !call.is_finished() {
             settle().await;
             clock.advance(Duration::from_millis(100));
@@ -207,8 +200,7 @@ async fn a_call_that_gives_up_leaves_the_line_and_too_many_are_refused() {
     assert_eq!((answered, abandoned, withheld), (255, 1, 1));
 }
 
-/// A call of the property below: the pause before it, its class, its length, and its longest wait;
-/// in milliseconds.
+/// Pause before the call, class, length, and longest wait, in milliseconds.
 type Planned = (u64, Class, u64, u64);
 
 fn plans() -> impl Strategy<Value = Planned> {
@@ -216,8 +208,7 @@ fn plans() -> impl Strategy<Value = Planned> {
     (0..600_u64, class, 0..3_000_u64, prop_oneof![500..5_000_u64, Just(600_000)])
 }
 
-/// The result of a call: its class, its arrival, its start if it started, and its end or the moment
-/// at which it gave up.
+/// Class, arrival, start, and the end or the moment of giving up.
 type Run = (Class, Timestamp, Option<Timestamp>, Timestamp);
 
 async fn run(limits: GuardLimits, calls: Vec<Planned>) -> Vec<Run> {
@@ -316,7 +307,6 @@ async fn urgent_calls_go_before_the_background_which_has_its_share() {
     }
     let order = order.lock().unwrap().clone();
     let turns: Vec<usize> = (0..order.len()).filter(|at| order[*at] == Class::Background).collect();
-    // The first read ran before the background waited.
     let share = SHARE as usize;
     assert_eq!(turns, [share - 1, 2 * share - 1, 22]);
 }

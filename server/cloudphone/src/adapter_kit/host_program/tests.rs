@@ -8,13 +8,12 @@ use toolwarrant::Timestamp;
 
 const TARGET: ProgramTarget<'_> = ProgramTarget { serial: "127.0.0.1:5555", name: Some("Anna; reboot") };
 
-/// Returns a clock on which no program of a busy machine takes too long.
 fn still() -> Clock {
     Clock::manual(Timestamp(1))
 }
 
-/// Writes a program in another process, and returns it with these arguments. A program that
-/// this process had open for writing could not be run while another test starts one.
+/// Writes a program in another process. One that this process had open for writing could not be
+/// run.
 fn write(folder: &TempDir, script: &str, arguments: &[&str]) -> HostProgram {
     let path = folder.path().join("program");
     let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;

@@ -1,17 +1,17 @@
-//! The assignment of ids to phones. Pure: it does not use a clock, a store or a platform.
+//! The assignment of ids to phones, without a clock, a store or a platform.
 //!
 //! A phone is identified by its serial, or by its code if it has no serial. An id is made of the
 //! code that the phone had when it was first seen, and is never assigned again:
 //!
 //! * A serial that shows another code keeps its id, so the id no longer looks like the code.
-//! * A code that appears on another serial is another phone. It gets its own id, which ends with
-//!   `-2` or more if the plain id was assigned before. The phone that had the code is hidden until
-//!   its serial is seen with a code. A phone without a serial stays hidden for good.
+//! * A code that appears on another serial is another phone. Its id ends with `-2` or more if the
+//!   plain id was assigned before. The phone that had the code is hidden until its serial is seen
+//!   with a code. A phone without a serial stays hidden for good.
 //! * A record of a changed code moves the id of a phone without a serial, if the old code is not
 //!   listed and no other record moves a phone to it.
 //! * A code that several serials show in one list does not identify any of them: those phones are
-//!   hidden until a list is consistent. A serial that shows several codes does not count
-//!   as a serial meanwhile.
+//!   hidden until a list is consistent. A serial that shows several codes does not count as a
+//!   serial meanwhile.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
 use super::knowledge::Knowledge;
@@ -22,75 +22,63 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use toolwarrant::Timestamp;
 
-/// The number of lists in a row that must lack a phone before it is gone. Pages shift while they
+/// A phone is gone after this number of lists in a row without it, because pages shift while they
 /// are read.
 const MISSED_MAX: u8 = 2;
 
-/// The most ids of one platform, including those of phones that are gone. Further phones are left
-/// out, because a forgotten id might be assigned to another phone.
+/// The most ids of one platform, gone phones included. Further phones are left out, because a
+/// forgotten id might be assigned to another phone.
 const IDS_MAX: usize = 200_000;
 
 /// The most phones whose codes differ only in case, or whose code one serial used after another.
 const NAMESAKES_MAX: u32 = 99;
 
-/// All phones that were ever seen.
 #[derive(Debug)]
 pub(super) struct IdAssignment<R: Row> {
     pub(super) name: PlatformName,
-    /// The time when the last accepted list began.
     pub(super) listed_at: Option<Timestamp>,
-    /// The number of phones of the last list that have no id.
+    /// Phones of the last list without an id.
     pub(super) left_out: usize,
     pub(super) holders: Vec<Holder<R>>,
     by_serial: HashMap<String, usize>,
     by_code: HashMap<String, usize>,
     by_id: HashMap<DeviceId, usize>,
-    /// Codes that no phone has now, with the time at which they were seen to be given up. A reading
-    /// that began before that time does not know of the change.
+    /// Codes that no phone has now, and when they were given up. A reading that began earlier does
+    /// not know of the change.
     given_up: HashMap<String, Timestamp>,
-    /// The holders whose entries in the store lack a change that affects ids or members.
+    /// The holders whose stored entries lack a change of ids or members.
     pub(super) dirty: BTreeSet<usize>,
 }
 
-/// The holder of an id.
 #[derive(Clone, Debug)]
 pub(super) struct Holder<R: Row> {
     pub(super) id: DeviceId,
     pub(super) serial: Option<String>,
-    /// The code; `None` if another phone has it.
     pub(super) code: Option<String>,
-    /// The time when the reading began that gave the code, or that showed that the code is another
-    /// phone's.
+    /// When the reading began that gave the code, or showed that it is another phone's.
     pub(super) read_at: Timestamp,
-    /// The row; `None` if the phone is hidden or gone.
+    /// `None` if the phone is hidden or gone.
     pub(super) row: Option<Arc<KeptRow<R>>>,
-    /// The number of lists in a row that lacked the phone.
     pub(super) missed: u8,
-    /// True if the store has the id. Until then the phone is not shown, because the next process
-    /// could give its id to another one.
+    /// False until the store has the id. Until then the phone is not shown, because the next
+    /// process could give its id to another.
     pub(super) is_stored: bool,
     pub(super) known: Knowledge,
 }
 
-/// The serial in a row.
 enum Serial {
     None,
     One(String),
-    /// Other rows of the same list have it, too.
     Shared(String),
 }
 
-/// The result of taking over rows.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
-    /// The slots whose phones may have changed.
     pub(super) touched: Vec<usize>,
-    /// The number of phones without an id.
     left_out: usize,
 }
 
 impl<R: Row> Holder<R> {
-    /// The holder of an id whose phone is not known.
     pub(super) fn new(id: DeviceId) -> Self {
         let read_at = Timestamp(0);
         Self {
@@ -107,16 +95,11 @@ impl<R: Row> Holder<R> {
 }
 
 impl<R: Row> IdAssignment<R> {
-    /// Creates an assignment without phones.
     pub(super) fn new(name: PlatformName) -> Self {
         let (holders, by_serial, by_code, by_id, given_up, dirty) = Default::default();
         Self { name, listed_at: None, left_out: 0, holders, by_serial, by_code, by_id, given_up, dirty }
     }
 
-    /// Adds a holder with a new id.
-    ///
-    /// # Errors
-    /// The contradiction to other holders. Then nothing is added.
     pub(super) fn add(&mut self, holder: Holder<R>) -> Result<usize, &'static str> {
         let (slot, Holder { id, serial, code, row, .. }) = (self.holders.len(), &holder);
         let is_ours = id.as_str().strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
@@ -139,18 +122,15 @@ impl<R: Row> IdAssignment<R> {
         Ok(slot)
     }
 
-    /// Returns the slot of an id.
     pub(super) fn slot_of(&self, id: &DeviceId) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// Returns all phones that are shown.
     pub(super) fn visible_phones(&self) -> BTreeMap<DeviceId, ListedPhone<R>> {
         let all = (0..self.holders.len()).map(|slot| self.visible_phone_at(slot));
         all.filter_map(|(id, phone)| Some((id, phone?))).collect()
     }
 
-    /// Returns the id at `slot`, and its phone if it is shown.
     pub(super) fn visible_phone_at(&self, slot: usize) -> (DeviceId, Option<ListedPhone<R>>) {
         let Holder { id, row, read_at, is_stored, .. } = &self.holders[slot];
         (id.clone(), row.as_ref().filter(|_| *is_stored).map(|row| (Arc::clone(row), *read_at)))
@@ -161,7 +141,6 @@ impl<R: Row> IdAssignment<R> {
         row.serial().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
     }
 
-    /// See [`PhoneLedger::needs_code_changes`](super::PhoneLedger::needs_code_changes).
     pub(super) fn needs_code_changes(&self, rows: &[R]) -> bool {
         let listed: HashSet<&str> = rows.iter().map(Row::code).collect();
         let lacks =
@@ -169,8 +148,7 @@ impl<R: Row> IdAssignment<R> {
         rows.iter().any(|row| self.is_stranger(row)) && self.holders.iter().any(lacks)
     }
 
-    /// Takes over a list of the whole platform whose reading began at `began`. A list that began
-    /// before the last one does not count phones as missing.
+    /// Takes over a list. One that began before the last one does not count phones as missing.
     pub(super) fn list(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) {
         let Merged { touched: _, left_out } = self.merge(rows, recoded, began);
         if self.listed_at.is_some_and(|listed_at| began < listed_at) {
@@ -191,7 +169,6 @@ impl<R: Row> IdAssignment<R> {
         }
     }
 
-    /// Takes over rows whose reading began at `began`.
     pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> Merged {
         let (rows, contested) = consistent(rows);
         let moved = self.slots_of_moved(&rows, recoded);
@@ -215,7 +192,7 @@ impl<R: Row> IdAssignment<R> {
         merged
     }
 
-    /// Returns, per code to which a record moved a phone, the slot of that phone.
+    /// Returns the slot of the moved phone for each code to which a record moved it.
     fn slots_of_moved(&self, rows: &[(R, Serial)], recoded: &[Recoded]) -> HashMap<String, usize> {
         let listed: HashSet<&str> = rows.iter().map(|(row, _)| row.code()).collect();
         let mut before = HashMap::<&str, Option<&str>>::new();
@@ -246,7 +223,7 @@ impl<R: Row> IdAssignment<R> {
         moved.into_iter().filter_map(only).collect()
     }
 
-    /// Finds or creates the holder of a row and gives it the row, unless a later reading is known.
+    /// Gives the row to its holder, unless a later reading is known.
     fn place(&mut self, row: R, serial: Serial, moved: &HashMap<String, usize>, began: Timestamp, merged: &mut Merged) {
         let code = row.code();
         let by_code = self.by_code.get(code).copied();
@@ -291,7 +268,7 @@ impl<R: Row> IdAssignment<R> {
             self.by_serial.insert(serial.clone(), slot);
             holder.serial = Some(serial);
         }
-        // An equal row keeps the old one, together with the value that was made of it.
+        // An equal row keeps the old one, with the value that was made of it.
         if holder.row.as_ref().is_none_or(|kept| kept.row != row) {
             holder.row = Some(Arc::new(row.into()));
         }
@@ -299,8 +276,6 @@ impl<R: Row> IdAssignment<R> {
         merged.touched.push(slot);
     }
 
-    /// Removes code and row of a holder. The reading that began at `began` showed that the code is
-    /// another phone's.
     fn hide(&mut self, slot: usize, began: Timestamp) {
         let holder = &mut self.holders[slot];
         if let Some(code) = holder.code.take() {
@@ -312,8 +287,7 @@ impl<R: Row> IdAssignment<R> {
         self.dirty.insert(slot);
     }
 
-    /// Assigns an id to a phone that was never seen, still without a serial and a code. Returns
-    /// `None` if no id is available.
+    /// Assigns an id to a new phone, still without serial and code; `None` if no id is available.
     fn admit(&mut self, row: &R) -> Option<usize> {
         if self.holders.len() >= IDS_MAX || row.code().is_empty() {
             return None;
@@ -326,8 +300,7 @@ impl<R: Row> IdAssignment<R> {
     }
 }
 
-/// Returns the rows of a list, one per code, with their serials, and the codes that several phones
-/// have in it.
+/// Returns one row per code, and the codes that several phones have.
 fn consistent<R: Row>(rows: Vec<R>) -> (Vec<(R, Serial)>, Vec<String>) {
     let mut of_serial = HashMap::<String, HashSet<String>>::new();
     let mut of_code = BTreeMap::<String, (R, Option<String>)>::new();
@@ -337,7 +310,7 @@ fn consistent<R: Row>(rows: Vec<R>) -> (Vec<(R, Serial)>, Vec<String>) {
         if let Some(serial) = &serial {
             of_serial.entry(serial.clone()).or_default().insert(code.clone());
         }
-        // If a page has shifted, a list shows a phone twice. The second row was read later.
+        // A shifted page shows a phone twice. The second row is the later one.
         if let Some((_, other)) = of_code.insert(code.clone(), (row, serial.clone()))
             && other != serial
         {

@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// The beginning of the names of all entries.
 const PREFIX: &str = "phones/";
 
-/// The entry of a phone.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct PhoneEntry<S, R, K> {
@@ -25,17 +23,15 @@ struct PhoneEntry<S, R, K> {
     known: K,
 }
 
-/// The entry of the account.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AccountEntry {
-    /// The time when the last accepted list began.
     pub(super) listed_at: Option<Timestamp>,
     pub(super) known: Knowledge,
 }
 
-/// Reads the entries of an account; `None` if it has none. A phone whose entry is damaged keeps its
-/// id, which then leads to no phone. If the entry of the account is damaged, nothing is proven.
+/// Returns `None` without an entry of the account. A phone whose entry is damaged keeps its id,
+/// which leads to no phone. If the entry of the account is damaged, nothing is proven.
 pub(super) fn decode<R: Row>(
     files: &HashMap<String, Vec<u8>>,
     name: &PlatformName,
@@ -67,7 +63,6 @@ pub(super) fn decode<R: Row>(
     Some((account, phones))
 }
 
-/// Encodes the entry of the account, and those of phones that the store lacks.
 pub(super) fn encode<R: Row>(account: &AccountEntry, phones: &IdAssignment<R>) -> Vec<(String, Vec<u8>)> {
     let account = (name_of(phones.name.as_str()), serde_json::to_vec(account).unwrap_or_default());
     let phones = phones.dirty.iter().map(|slot| {
@@ -79,8 +74,7 @@ pub(super) fn encode<R: Row>(account: &AccountEntry, phones: &IdAssignment<R>) -
     [account].into_iter().chain(phones).collect()
 }
 
-/// Returns a time before which a row that another process read cannot be current, even if a clock
-/// was set back in between.
+/// Limits a time so that a row of another process is not current, even if a clock was set back.
 pub(super) fn to_former(at: Timestamp, now: Timestamp) -> Timestamp {
     at.min(now.minus(SHOWN_FOR + Duration::from_millis(1)))
 }

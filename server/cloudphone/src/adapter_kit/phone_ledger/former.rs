@@ -1,7 +1,6 @@
-//! The five files in which earlier versions kept what is now in the ledger: in the data folder or,
-//! in a PostgreSQL, under the same names in the store.
-//!
-//! They are read as long as the ledger has no entry, and removed from the folder afterwards.
+//! The five files of earlier versions: in the data folder or, in a PostgreSQL, under the same names
+//! in the store. They are read as long as the ledger has no entry, and removed from the folder
+//! afterwards.
 
 use super::assignment::{Holder, IdAssignment};
 use super::entry::{AccountEntry, to_former};
@@ -18,7 +17,7 @@ use std::sync::Arc;
 use toolwarrant::Timestamp;
 use toolwarrant::files::ServiceFiles;
 
-/// The ends of their names: ids and rows, proofs of an account, own addresses, proofs of phones.
+/// Ends of their names: ids and rows, proofs of an account, own addresses, proofs of phones.
 const ROSTER: &str = "roster.json";
 const SHOWN: &str = "shown.json";
 const DIRECT: &str = "direct";
@@ -39,7 +38,7 @@ struct RosterRow<R> {
     row: Option<R>,
 }
 
-/// The proofs of an account, with a hash of its credentials.
+/// `account` is a hash of the credentials.
 #[derive(Deserialize)]
 struct Shown {
     account: String,
@@ -47,10 +46,6 @@ struct Shown {
     start: Option<serde::de::IgnoredAny>,
 }
 
-/// Reads the files of a platform.
-///
-/// # Errors
-/// A file cannot be read, or is damaged and cannot be renamed.
 pub(super) fn read<R: Row>(
     files: &ServiceFiles,
     folder: &Path,
@@ -90,10 +85,6 @@ pub(super) fn read<R: Row>(
     Ok((account, phones))
 }
 
-/// Removes the files of a platform from the data folder.
-///
-/// # Errors
-/// A file cannot be removed.
 pub(super) fn remove(folder: &Path, name: &PlatformName) -> Result<()> {
     for file in [ROSTER, SHOWN, DIRECT].into_iter().chain(PROOFS.map(|(_, file)| file)) {
         match fs::remove_file(folder.join(format!("{name}.{file}"))) {
@@ -112,7 +103,7 @@ fn learn<R: Row>(phones: &mut IdAssignment<R>, id: &str, edit: impl FnOnce(&mut 
     }
 }
 
-/// Parses a file. One that is damaged gets `.damaged` after its name, and counts as missing.
+/// Renames a damaged file, which counts as missing.
 fn parse<T: DeserializeOwned>(
     files: &ServiceFiles,
     folder: &Path,
@@ -133,7 +124,7 @@ fn parse<T: DeserializeOwned>(
     }
 }
 
-/// Reads a file of lines: an id, and what is known of it. A later line counts more.
+/// Returns ids, and what is known of each. A later line counts more.
 fn lines(files: &ServiceFiles, folder: &Path, name: &PlatformName, file: &str) -> Result<Vec<(String, String)>> {
     let file = format!("{name}.{file}");
     let mut text = content(files, folder, &file)?.unwrap_or_default();

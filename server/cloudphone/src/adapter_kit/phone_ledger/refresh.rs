@@ -1,8 +1,8 @@
-//! The schedule of lists of a platform: one list at a time, every half minute at rest, and at
-//! growing intervals while lists fail.
+//! The schedule of lists of a platform: one at a time, every half minute at rest, and at growing
+//! intervals while lists fail.
 //!
-//! A [`Source`] reads the list. It also deals with limits of calls and with repeats of single
-//! calls. Start at [`Refresh::run`].
+//! A [`Source`] reads the list, and deals with limits and repeats of single calls. Start at
+//! [`Refresh::run`].
 
 use super::{PhoneLedger, Recoded, Row};
 use crate::phones::port::Unreachable;
@@ -13,61 +13,49 @@ use tokio::sync::{Mutex, Notify};
 use toolwarrant::base::{SplitMix, ignore_poison};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
-/// The time from the beginning of a list to the next one at rest. Even with the time that a list
-/// takes, no row that is shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
+/// Between the beginnings of lists at rest. Even with the time that a list takes, no row that is
+/// shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
 pub const EVERY: Duration = Duration::from_secs(30);
 
-/// The time from the beginning of a list to the next one after a write.
+/// Between the beginnings of lists after a write.
 pub const SOONEST: Duration = Duration::from_secs(10);
 
-/// The pause after the first list that failed. It doubles up to [`EVERY`]; half of it is random.
+/// After the first list that failed. It doubles up to [`EVERY`]; half of it is random.
 pub const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The interval at which the end of a pause is looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Lists a platform. Sets its own deadlines.
 pub trait Source<R>: Send + Sync + 'static {
-    /// Reads all phones.
     fn list(&self) -> BoxFuture<'_, Result<Vec<R>, Unreachable>>;
 
-    /// Reads which phones have a new code. Returns an empty list if the platform does not store
-    /// such records.
     fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
 
-    /// Returns the time until which the source does not read, to spare the platform, if there is
-    /// such a time. After a failure, the next list begins then, so that two pauses do not add up. A
-    /// pause that ends early ends for lists, too. Default: `None`, so the pauses of lists apply.
+    /// Returns the end of the source's own pause. The next list after a failure begins then, so
+    /// that two pauses do not add up. By default the pauses of lists apply.
     fn pause_end(&self) -> Option<Timestamp> {
         None
     }
 }
 
-/// Keeps a ledger fresh.
 pub struct Refresh<R: Row> {
     ledger: Arc<PhoneLedger<R>>,
     source: Arc<dyn Source<R>>,
     clock: Clock,
     jitter: Lock<SplitMix>,
-    /// The last list. The caller that holds the lock reads; a caller that waited for it finds what
-    /// was read meanwhile.
+    /// The caller with the lock reads. Callers that waited find what was read meanwhile.
     last: Mutex<Option<Attempt>>,
     reachable: AtomicBool,
     woken: Notify,
 }
 
-/// A list that was read or failed.
 struct Attempt {
     began: Timestamp,
     outcome: Result<(), Unreachable>,
-    /// The number of failures in a row.
     failed: u32,
-    /// The earliest time of the next list by the schedule.
     next: Timestamp,
 }
 
 impl<R: Row> Refresh<R> {
-    /// Creates the refresh of `ledger` from `source`. Does not read yet.
     #[must_use]
     pub fn new(ledger: Arc<PhoneLedger<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
         Self {
@@ -81,23 +69,18 @@ impl<R: Row> Refresh<R> {
         }
     }
 
-    /// Returns true if this process has listed the platform, and its last attempt succeeded.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.reachable.load(Relaxed)
     }
 
-    /// Makes the next list start sooner, because phones have changed. Does not shorten a pause
-    /// after a failure.
+    /// Makes the next list start sooner. Does not shorten a pause after a failure.
     pub fn wake(&self) {
         self.woken.notify_one();
     }
 
-    /// Returns when the ledger has a list that began at `moment` or later. That list may
-    /// exist already, may be running, or is read by this call, also in the pause after a failure.
-    ///
-    /// # Errors
-    /// The platform could not be listed.
+    /// Waits for a list that began at `moment` or later. Reads it if none exists or runs, also in
+    /// the pause after a failure.
     pub async fn at_least(&self, moment: Timestamp) -> Result<(), Unreachable> {
         let mut last = self.last.lock().await;
         let began = self.clock.now();
@@ -120,7 +103,6 @@ impl<R: Row> Refresh<R> {
         outcome
     }
 
-    /// Lists the platform for as long as it is polled. The framework runs it next to the server.
     pub async fn run(&self) {
         loop {
             if self.at_least(self.clock.now()).await.is_ok() {
@@ -135,7 +117,7 @@ impl<R: Row> Refresh<R> {
         }
     }
 
-    /// Waits for the time of the next list. A caller may end the pause meanwhile.
+    /// Waits, unless a caller of [`Self::at_least`] ends the pause.
     async fn wait_after_failure(&self) {
         loop {
             let (now, next) = (self.clock.now(), self.next_list().await);
@@ -146,7 +128,6 @@ impl<R: Row> Refresh<R> {
         }
     }
 
-    /// Returns the time of the next list after a failure.
     async fn next_list(&self) -> Timestamp {
         let next = self.last.lock().await.as_ref().map_or(Timestamp(0), |last| last.next);
         self.source.pause_end().map_or(next, |until| next.max(until))
@@ -169,10 +150,9 @@ impl<R: Row> Refresh<R> {
         Ok(())
     }
 
-    /// Returns the pause after a failure, given the number of failures before it.
     fn pause(&self, failed: u32) -> Duration {
         if self.source.pause_end().is_some() {
-            // Its end may be in the past: then another call is testing the platform.
+            // The pause may be over: then another call is testing the platform.
             return FIRST_PAUSE;
         }
         let whole = EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)));

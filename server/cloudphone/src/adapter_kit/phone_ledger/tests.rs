@@ -16,8 +16,7 @@ use tempfile::TempDir;
 use toolwarrant_core::store::Stored;
 use toolwarrant_memory::Memory;
 
-/// A row of the platform in these tests. `phone` identifies the real phone, and does not decide
-/// anything.
+/// `phone` is the real phone, and does not decide anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::adapter_kit) struct TestRow {
     code: String,
@@ -36,7 +35,7 @@ impl Row for TestRow {
         self.serial.clone()
     }
 
-    /// It stands after a colon in the code.
+    /// Returns the part of the code after a colon.
     fn public_address(&self) -> Option<IpAddr> {
         self.code.split_once(':')?.1.parse().ok()
     }
@@ -50,7 +49,6 @@ impl Row for TestRow {
     }
 }
 
-/// A ledger in a store of its own, on a manual clock.
 pub(in crate::adapter_kit) struct TestLedger {
     store: Arc<TestStore>,
     folder: TempDir,
@@ -58,7 +56,7 @@ pub(in crate::adapter_kit) struct TestLedger {
     pub(in crate::adapter_kit) ledger: Arc<PhoneLedger<TestRow>>,
 }
 
-/// A store in memory that can refuse writes, and counts them.
+/// Can refuse writes, and counts them.
 #[derive(Debug, Default)]
 struct TestStore {
     files: Memory,
@@ -97,13 +95,11 @@ impl TestLedger {
         self.ledger = open(self.store.clone(), &self.folder, &self.clock).await;
     }
 
-    /// Takes over a list, and returns the phones that are shown then.
     pub(in crate::adapter_kit) async fn take(&self, list: &str) -> String {
         self.ledger.take(rows(list), Vec::new(), self.tick()).await;
         describe(&self.ledger)
     }
 
-    /// Returns the entry of a phone or account as it is stored.
     async fn entry(&self, id: &str) -> String {
         String::from_utf8(self.store.files().await.unwrap()[&format!("phones/{id}")].clone()).unwrap()
     }
@@ -113,7 +109,6 @@ impl TestLedger {
     }
 }
 
-/// Returns the next phones of a ledger.
 fn page(ledger: &PhoneLedger<TestRow>, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<TestRow>> {
     let ids: Vec<_> = ledger.page(after, limit, |phones| phones.map(|(id, ..)| id.clone()).collect());
     ids.iter().filter_map(|id| ledger.get(id)).collect()
@@ -129,7 +124,7 @@ fn id(text: &str) -> DeviceId {
     DeviceId::new(text).unwrap()
 }
 
-/// Parses a row: `A@1` has the code `A` and the serial `1`; `A` has none.
+/// Parses `A@1` into the code `A` and the serial `1`; `A` has none.
 fn parse_row(text: &str) -> TestRow {
     let (code, serial) = text.split_once('@').map_or((text, None), |(code, serial)| (code, Some(serial.to_owned())));
     TestRow { code: code.to_owned(), serial, phone: 0 }
@@ -139,14 +134,13 @@ fn rows(text: &str) -> Vec<TestRow> {
     text.split_whitespace().map(parse_row).collect()
 }
 
-/// Parses records: `A>B` means that the code `A` became `B`.
+/// Parses `A>B`: the code `A` became `B`.
 fn records(text: &str) -> Vec<Recoded> {
     let record =
         |text: &str| text.split_once('>').map(|(from, to)| Recoded { from: from.into(), to: to.into() }).unwrap();
     text.split_whitespace().map(record).collect()
 }
 
-/// Returns the phones that a ledger shows: `id=code`, in order.
 fn describe(ledger: &PhoneLedger<TestRow>) -> String {
     let phones = page(ledger, None, u16::MAX);
     phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")

@@ -1,10 +1,9 @@
 //! The address from which each phone makes requests without a proxy that this server set, if known.
 //!
-//! The operator of a proxy chooses the address from which its users are seen. Suppose that a client
-//! has such a proxy in force and sets another. It could make ordinary requests come from the
-//! address before the send, and would get a refund for a write that took effect. So an absence is
-//! measured against an address that was read before this server ever set a proxy. The address is
-//! stored before the proxy is sent. A phone whose address was not read by then never gets one.
+//! A client with a proxy of its own in force could set another, make ordinary requests come from
+//! the address before the send, and get a refund for a write that took effect. So an absence is
+//! measured against an address that was read and stored before this server first sent a proxy. A
+//! phone whose address was not read by then never gets one.
 
 use super::ever::EverRead;
 use crate::adapter_kit::phone_ledger::{Knowledge, OwnAddress, PhoneLedger, Row};
@@ -18,51 +17,42 @@ use toolwarrant::Timestamp;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::tasks::Provability;
 
-/// The reason that nothing is provable on an account.
 const NEVER_READ: &str = "no request of a phone of this account has reached the callback listener so far";
 
-/// The time after which a phone whose address could not be read is asked again.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
 
-/// The addresses of the phones of one account.
 #[derive(Debug)]
 pub struct OwnAddresses<R: Row> {
     ledger: Arc<PhoneLedger<R>>,
-    /// The phones that were asked in this run.
     asked: Mutex<HashMap<DeviceId, LastReading>>,
     /// True if the operator says that phones share addresses, and that their users are one.
     may_share: bool,
     ever: EverRead,
 }
 
-/// The last reading of a phone in this run.
 #[derive(Debug, Default)]
 struct LastReading {
-    /// The platform's name of the phone at the last reading without a proxy.
+    /// At the last reading without a proxy.
     name: String,
-    /// The address of the last request that was seen.
     seen: Option<IpAddr>,
-    /// The time of the last reading.
     at: Timestamp,
 }
 
 impl<R: Row> OwnAddresses<R> {
-    /// Returns the addresses in a ledger. With `may_share`, an address counts as a phone's own even
-    /// if other phones have it, too.
+    /// Counts an address as a phone's own even if other phones have it, with `may_share`.
     #[must_use]
     pub fn new(ledger: Arc<PhoneLedger<R>>, may_share: bool) -> Self {
         let ever = EverRead::new(ledger.any(|_, known, _| matches!(known.own_address, Some(OwnAddress::Read(_)))));
         Self { ledger, asked: Mutex::default(), may_share, ever }
     }
 
-    /// Returns true if the operator says that phones share addresses.
     #[must_use]
     pub fn may_share(&self) -> bool {
         self.may_share
     }
 
-    /// Limits what a reading can prove on a phone at present. Asks for one reading of each phone
-    /// whose own address is not known before its first proxy, even if that proves nothing else.
+    /// Limits what a reading can prove on a phone now. Asks for one reading of each phone before
+    /// its first proxy, even if that proves nothing else.
     #[must_use]
     pub fn restrict(&self, id: &DeviceId, provability: Provability, now: Timestamp) -> Provability {
         let is_new = !self.is_settled(id) && !ignore_poison(self.asked.lock()).contains_key(id);
@@ -74,14 +64,10 @@ impl<R: Row> OwnAddresses<R> {
         }
     }
 
-    /// Adds the address without a proxy to a reading. A reading that was taken before a proxy is
-    /// sent is that address, unless the platform says that the phone has another one: it is then
-    /// the address of an app that passes traffic on. If it cannot be stored, an absence is never
-    /// evidence on this phone. `name` is the platform's name of the phone, which the platform may
-    /// have replaced since the reading before the send: then its own address is not known.
-    ///
-    /// # Errors
-    /// Those of the reading.
+    /// Adds the address without a proxy to a reading. A reading before a proxy is sent is that
+    /// address, unless the platform shows another one: then an app passes traffic on. If it cannot
+    /// be stored, an absence is never evidence on this phone. A phone with another `name` was
+    /// replaced, and its own address is not known.
     pub async fn complete(
         &self,
         (id, name, public): (&DeviceId, &str, Option<IpAddr>),
@@ -112,8 +98,6 @@ impl<R: Row> OwnAddresses<R> {
         Ok(Exits { direct, is_shared, former, ..exits })
     }
 
-    /// Notes a reading. Returns the address of the one before, and true if the phone has another
-    /// name than at the last reading without a proxy.
     fn note_reading(
         &self,
         (id, name): (&DeviceId, &str),
@@ -132,9 +116,8 @@ impl<R: Row> OwnAddresses<R> {
         (former, last.name != name)
     }
 
-    /// Returns true if another phone of the account may have this address as well. The user of that
-    /// phone can make requests come from there. A phone that has answered, and whose address nobody
-    /// knows, may have any.
+    /// Returns true if the user of another phone may make requests come from this address. A phone
+    /// that has answered, and whose address nobody knows, may have any.
     fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
         self.ledger.any(|other, known, row| {
             let read = match known.own_address {
@@ -147,8 +130,8 @@ impl<R: Row> OwnAddresses<R> {
         })
     }
 
-    /// Returns the phone that is to be asked next for its own address, before that is needed: among
-    /// those that are ready, one that was not asked in this run or whose last reading is old.
+    /// Returns a ready phone to ask for its own address, not asked in this run or not for
+    /// [`ASK_AGAIN`].
     #[must_use]
     pub fn next_unread(&self, is_ready: impl Fn(&R) -> bool, now: Timestamp) -> Option<DeviceId> {
         let asked = ignore_poison(self.asked.lock());
@@ -163,11 +146,7 @@ impl<R: Row> OwnAddresses<R> {
         self.ledger.own_address(id).is_some()
     }
 
-    /// Stores the address of a phone durably, before the first proxy is sent to it. An earlier one
-    /// stays.
-    ///
-    /// # Errors
-    /// It cannot be stored.
+    /// Stores the address of a phone durably, before its first proxy is sent. An earlier one stays.
     pub async fn note(&self, id: &DeviceId, address: OwnAddress) -> Result<(), Unreachable> {
         if self.is_settled(id) {
             return Ok(());
@@ -176,10 +155,7 @@ impl<R: Row> OwnAddresses<R> {
         self.ledger.learn(Some(id), note).await
     }
 
-    /// Stores the address of a phone durably in place of an earlier one. Returns the address.
-    ///
-    /// # Errors
-    /// The platform shows another address, or it cannot be stored.
+    /// Replaces the address durably, unless the platform shows another one.
     pub async fn replace(
         &self,
         (id, public): (&DeviceId, Option<IpAddr>),
@@ -193,7 +169,7 @@ impl<R: Row> OwnAddresses<R> {
     }
 }
 
-/// Returns true if the platform shows another address of a phone, in the same family.
+/// Compares only addresses of one family.
 fn differs(shown: Option<IpAddr>, seen: IpAddr) -> bool {
     shown.is_some_and(|shown| shown.is_ipv4() == seen.is_ipv4() && shown != seen)
 }
@@ -203,7 +179,7 @@ mod tests {
     use super::*;
     use crate::adapter_kit::phone_ledger::tests::{TestLedger, TestRow};
 
-    /// Returns a ledger with four phones, which have the ids `n-a` to `n-d`.
+    /// Returns a ledger with the phones `n-a` to `n-d`.
     async fn ledger() -> TestLedger {
         let kept = TestLedger::new().await;
         kept.take("A B C D").await;
@@ -245,7 +221,6 @@ mod tests {
         };
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
         assert_eq!(complete(&direct, "b", two, Some(two)).await, (Some(two), false));
-        // The platform shows another address: an app passes the traffic on.
         assert_eq!(complete(&direct, "c", three, Some(one)).await, (None, false));
         assert_eq!(complete(&direct, "d", one, None).await, (Some(one), true));
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), true));
@@ -254,12 +229,10 @@ mod tests {
         // The platform shows that another phone has the address, which was never read.
         kept.take("A B C D X:192.0.2.2").await;
         assert_eq!(complete(&own(&kept), "b", two, None).await, (Some(two), true));
-        // The app has gone.
         direct.replace((&id("d"), Some(one)), three).await.unwrap_err();
         direct.replace((&id("d"), None), three).await.unwrap();
         assert_eq!(complete(&own(&kept), "d", three, None).await, (Some(three), false));
         assert_eq!(complete(&own(&kept), "a", one, None).await, (Some(one), false));
-        // It began after the address was noted.
         assert_eq!(complete(&own(&kept), "b", two, Some(one)).await, (None, false));
         // A phone whose address nobody knows may have any, until it is read.
         kept.take("A B C D Y").await;

@@ -1,5 +1,5 @@
-//! The provability of a proxy on a phone. It depends on the programs that the phone has, and on the
-//! requirements of the proxy.
+//! The provability of a proxy on a phone, by the programs of the phone and the requirements
+//! of the proxy.
 
 use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use std::collections::HashMap;
@@ -8,47 +8,36 @@ use std::sync::{Mutex, MutexGuard};
 use toolwarrant::base::ignore_poison;
 use toolwarrant::tasks::Provability;
 
-/// The most phones whose program is remembered. The next reading finds out the program of any other
-/// phone.
+/// The next reading finds the program of any other phone.
 const REMEMBERED_MAX: usize = 16_384;
 
-/// A program with which a phone makes requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// The only program that can be told to use a proxy.
     Curl,
-    /// toybox's wget.
     ToyboxWget,
-    /// Another wget.
     Wget,
-    /// Netcat by its own name.
     Nc,
-    /// toybox's netcat.
     ToyboxNc,
-    /// The phone has none of these.
     Missing,
 }
 
-/// The machine that can make a request explicitly through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// The phone, by a program of its own.
     Phone,
     /// This server, on a connection that the phone opens.
     PhoneConnection,
-    /// This server, on a connection of its own.
+    /// This server, on its own connection.
     Server,
 }
 
-/// The program of each phone, as its last reading found it.
 #[derive(Debug, Default)]
 pub(super) struct Tools(Mutex<HashMap<DeviceId, Tool>>);
 
 impl Tool {
-    /// Every program, in the order in which a phone tries them.
+    /// In the order in which a phone tries them.
     pub const ALL: [Self; 6] = [Self::Curl, Self::ToyboxWget, Self::Wget, Self::Nc, Self::ToyboxNc, Self::Missing];
 
-    /// Returns the name of the program, for records and in scripts.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,7 +80,6 @@ impl Tools {
     }
 }
 
-/// Returns host and port of a proxy as written in URLs.
 pub(super) fn authority(proxy: &SetProxyArgs) -> String {
     let host = proxy.host.as_str();
     match host.parse::<Ipv6Addr>() {
@@ -100,8 +88,8 @@ pub(super) fn authority(proxy: &SetProxyArgs) -> String {
     }
 }
 
-/// Returns a proxy as an argument for curl. Returns `None` if it would contain a password, or need
-/// something that not every curl can do.
+/// Returns an argument for curl; `None` if it would contain a password, or need what not every curl
+/// can do.
 pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
     let SetProxyArgs { device_id: _, scheme, host: _, port: _, username, password, idempotency_key: _ } = proxy;
     let scheme = match (scheme, username, password) {
@@ -113,8 +101,7 @@ pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
     Some(format!("{scheme}://{}", authority(proxy)))
 }
 
-/// Returns the machine that can make requests through a proxy if the phone has `tool`, and opens
-/// connections if `dials`. While the tool is not known, the phone is assumed to have curl.
+/// Assumes curl on a phone whose tool is not known. `dials` is true if the phone opens connections.
 pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool, by_server: bool) -> Option<Asker> {
     let speaks = matches!(proxy.scheme, ProxyScheme::Socks5 | ProxyScheme::Http);
     if dials && speaks {
@@ -126,8 +113,7 @@ pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool, by_se
     (by_server && speaks).then_some(Asker::Server)
 }
 
-/// Returns what can be proven about a proxy on a phone that has `tool`.
-/// [`Exits::verdict`](super::Exits::verdict) explains why.
+/// Returns the provability, which [`Exits::verdict`](super::Exits::verdict) explains.
 pub(super) fn of(proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool, by_server: bool) -> Provability {
     let literal = proxy.host_address().is_some();
     match (tool, asker(proxy, tool, dials, by_server)) {

@@ -1,7 +1,7 @@
 //! The scripts of readings, and the parser of their output.
 //!
-//! The scripts use what phones have: a shell, and one of curl, wget and nc. The values in them are
-//! our own URL, and the host and port of a proxy that was checked.
+//! They use a shell, and one of curl, wget and nc. Their values are our own URL, and host and port
+//! of a proxy that was checked.
 
 use super::Tool;
 use crate::adapter_kit::shell::quote;
@@ -13,9 +13,8 @@ use std::time::Duration;
 use toolwarrant::http::Expected;
 use url::{Host, Url};
 
-/// The URL at which phones reach the callback listener: `http`, a host and a port, and nothing
-/// more. No proxy and no balancer that terminates connections must stand in front of the listener,
-/// because the listener would see its address.
+/// `http`, a host and a port. No proxy or balancer that terminates connections may stand in front
+/// of the callback listener, because the listener would see its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackUrl {
     base: String,
@@ -23,19 +22,16 @@ pub struct CallbackUrl {
     pub(super) port: u16,
 }
 
-/// The error for a text that is not an [`CallbackUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
 pub struct NoCallbackUrl;
 
 impl CallbackUrl {
-    /// Returns the URL without a slash at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.base
     }
 
-    /// Returns host and port as written in the URL.
     pub(super) fn authority(&self) -> &str {
         &self.base["http://".len()..]
     }
@@ -63,21 +59,18 @@ impl FromStr for CallbackUrl {
     }
 }
 
-/// The URLs at which phones reach the callback listener: one, or one in each family of addresses.
-/// With two, a proxy that leaves out a family is no success.
+/// One URL, or one per family of addresses. With two, a proxy that leaves out a family is no
+/// success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackUrls {
     pub(super) first: CallbackUrl,
     pub(super) other: Option<CallbackUrl>,
 }
 
-/// The error for a text that is not [`CallbackUrls`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCallbackUrls {
-    /// One of the URLs is none.
     #[error(transparent)]
     Url(#[from] NoCallbackUrl),
-    /// The URLs are not one of each family.
     #[error(
         "expected one URL, or two that are separated by a comma: one with an IPv4 address, one with an IPv6 address"
     )]
@@ -104,14 +97,11 @@ impl From<CallbackUrl> for CallbackUrls {
     }
 }
 
-/// The seconds that a phone's request may take.
 const SECONDS: u8 = 8;
 
 /// Returns a script that makes an ordinary request and, at the same time, two through a proxy. It
-/// prints the name of the program that it used.
-///
-/// A missing program ends with 127 or 126. Any other failure comes from the network, and the script
-/// does not try the next program.
+/// prints the program that it used. A missing program ends with 127 or 126. Any other failure comes
+/// from the network, and the script does not try the next program.
 pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<(&str, &[Expected; 2])>) -> String {
     let (own, path) = (quote(&ordinary.url(url.as_str())), quote(ordinary.path()));
     let (authority, host, port) = (quote(url.authority()), quote(&url.host), url.port);
@@ -145,26 +135,20 @@ pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<
     script + ";wait;echo $t"
 }
 
-/// A script that prints the boot id of the kernel, the state of the first process, and the state of
-/// a process that has just started.
+/// Prints the boot id, the state of the first process, and that of a process that has just started.
 pub const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat;echo now;cat /proc/self/stat";
 
-/// The line before the state of the process that has just started.
 const NOW_FOLLOWS: &str = "now\n";
 
-/// The number of characters that identify a boot id.
 const BOOT_ID_SHOWN: usize = 8;
 
-/// The index of the start time among the fields after the name of a process. It is field 22, and
-/// the name is field 2.
+/// The start time is field 22 and the name of the process field 2.
 const START_AFTER_NAME: usize = 22 - 2 - 1;
 
-/// The time between two ticks, in which Linux gives the starts of processes to programs.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Returns the start in the output of [`START`]. Returns `None` if a part of it is missing or
-/// malformed. The age comes from the starts of two processes, because containers differ in what
-/// they show as the time since the boot.
+/// Takes the age from the starts of two processes, because containers differ in the time since the
+/// boot.
 pub fn start_of(output: &str) -> Option<PhoneStart> {
     let (first, now) = output.rsplit_once(NOW_FOLLOWS).unwrap_or((output, ""));
     let (boot_id, stat) = first.split_once('\n')?;
@@ -181,8 +165,8 @@ pub fn start_of(output: &str) -> Option<PhoneStart> {
     (is_uuid && front.starts_with("1 (")).then(|| PhoneStart { value: value(), age })
 }
 
-/// Returns the text before the end of the name of a process, and the ticks from the boot until its
-/// start. The name is in brackets, and may itself contain blanks and brackets.
+/// Returns the text before the end of a process's name, and its start in ticks since the boot. The
+/// name is in brackets, and may itself contain blanks and brackets.
 fn start_ticks(stat: &str) -> Option<(&str, u64)> {
     let (front, fields) = stat.rsplit_once(')')?;
     Some((front, fields.split_ascii_whitespace().nth(START_AFTER_NAME)?.parse().ok()?))

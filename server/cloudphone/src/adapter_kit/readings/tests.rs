@@ -20,7 +20,6 @@ use toolwarrant::http::CallbackListener;
 use toolwarrant::tasks::Verdict;
 use toolwarrant::text::Secret;
 
-/// A callback listener on loopback.
 pub(super) struct Running {
     pub(super) echo: CallbackPaths,
     pub(super) url: CallbackUrl,
@@ -57,7 +56,6 @@ pub(super) fn proxy(scheme: &str, host: &str, port: u16) -> SetProxyArgs {
     }
 }
 
-/// Adds a login, written as `NAME:PASSWORD`, to the proxy; either part may be empty.
 pub(super) fn with_login(proxy: SetProxyArgs, login: Option<&str>) -> SetProxyArgs {
     let Some((name, password)) = login.and_then(|login| login.split_once(':')) else { return proxy };
     SetProxyArgs {
@@ -119,14 +117,13 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
             let leaks = matches!(verdict, Present | Undecidable) && !may_be;
             assert_eq!(judged, if leaks { Unreadable } else { verdict }, "{host}: {before}");
         }
-        // Another proxy that was in force before may lead to the one that is set now, and continue
-        // from there to this very address.
-        // The user of a phone that has the same address can make the requests leave from there.
+        // An earlier proxy may lead to the one that is set now, and go on from there to this very
+        // address. The user of a phone with the same address can make requests leave from there.
         for (direct, is_shared) in [(None, false), (Some(address("192.0.2.250")), false), (direct, true)] {
             let judged = Exits { direct, is_shared, ..exits }.verdict(&proxy, ordinary_before);
             assert_eq!(judged, if verdict == Absent { Unreadable } else { verdict }, "{host}: {before}");
         }
-        // Without an address from before the send, the phone's own one stands for it, and shows no
+        // Without an address from before the send, the phone's own one counts, and shows no
         // absence.
         let unread = if verdict == Absent { Unreadable } else { verdict };
         assert_eq!(exits.verdict(&proxy, None), unread, "{host}: {ordinary}, through {through:?}");
@@ -139,11 +136,8 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
     }
 }
 
-/// The addresses that request a path, one after the other. They stand for what happens to a phone's
-/// request.
 type Askers = &'static [[u8; 4]];
 
-/// A phone that does what a test sets, regardless of the script.
 struct StagedPhone {
     url: CallbackUrl,
     ordinary: Askers,
@@ -164,7 +158,6 @@ impl StagedPhone {
     }
 }
 
-/// Returns the path of the callback listener after each `mark` in a script.
 fn paths_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
     script.split(mark).skip(1).map(|rest| &rest[..33]).collect()
 }
@@ -323,17 +316,15 @@ fn provability_depends_on_the_proxy_and_on_the_machine_that_can_use_it() {
     }
 }
 
-/// Writes a program for a phone, in another process. If this process had the file open for writing,
-/// programs that other tests start meanwhile would inherit the open file, and this program could
-/// not be run.
+/// Writes a program in another process. Programs that other tests start would inherit a file that
+/// this process has open for writing, and it could not be run.
 fn program(folder: &Path, name: &str, text: &str) {
     let write = r#"printf '#!/bin/bash\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
     let written = Command::new("/bin/sh").arg("-c").arg(write).arg(folder.join(name)).arg(text).status();
     assert!(written.unwrap().success());
 }
 
-/// Requests the URL in the last argument. [`NETCAT`] sends its input to the host and port in the
-/// last arguments.
+/// Requests the URL in the last argument. [`NETCAT`] sends its input to the host and port there.
 const FETCH: &str = r#"u=${@: -1}; u=${u#http://}; exec 3<>/dev/tcp/${u%%:*}/$(p=${u#*:}; echo ${p%%/*})
 printf 'GET /%s HTTP/1.0\r\n\r\n' "${u#*/}" >&3; read -r line <&3"#;
 const NETCAT: &str = r#"[ "$1" = -w ] || exit 1; exec 3<>/dev/tcp/$3/$4; while IFS= read -r line; do printf '%s\n' "$line" >&3; done; read -r line <&3"#;
@@ -357,7 +348,6 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
         (&[("toybox", &nc)], Tool::ToyboxNc, true),
         (&[("toybox", &none)], Tool::Missing, false),
         (&[], Tool::Missing, false),
-        // The program exists and fails: the network is the cause.
         (&[("curl", "exit 7"), ("nc", NETCAT)], Tool::Curl, false),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -438,7 +428,6 @@ async fn a_start_is_read_with_any_name_of_the_first_process_and_malformed_output
         let output = format!("{ID}\r\n1 ({comm}) {fields}");
         let start = |age| Some(PhoneStart { value: "9f2c41d0:1234567".to_owned(), age });
         assert_eq!(script::start_of(&output), start(None), "{name}");
-        // The age is that of the first process, by a process that has just started.
         for (now, age) in [("1234999", Some(Duration::from_millis(4_320))), ("1234566", None), ("x", None)] {
             let own = format!("{output}\nnow\n4711 (cat) {}", fields.replace("1234567", now));
             assert_eq!(script::start_of(&own), start(age), "{name} {now}");

@@ -1,11 +1,11 @@
 //! Makes requests to the callback listener through a proxy: SOCKS5 (RFC 1928, 1929) and HTTP
-//! CONNECT (RFC 9110). A phone opens the connection to the proxy if its platform can pass one on
-//! ([`Dial`]), and otherwise this server, if an operator allows it.
+//! CONNECT (RFC 9110). A phone opens the connection if its platform can pass one on ([`Dial`]), and
+//! otherwise this server, if an operator allows it.
 //!
 //! A client chooses the proxy's host, so the server connects only to addresses that [`ProxyHosts`]
 //! admits. A name is resolved once, all of its addresses are checked, and one of them is used. The
 //! proxy's own answer is not evidence; the callback listener sees the address of the request.
-//! Errors and logs never contain a password, and the buffers here that held it are wiped.
+//! Errors and logs never contain a password, and buffers that held it are wiped.
 
 use super::CallbackUrl;
 use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
@@ -26,28 +26,24 @@ use toolwarrant::BoxFuture;
 use toolwarrant::http::Expected;
 use toolwarrant::text::Secret;
 
-/// The time for both requests, including the look-up of the host.
+/// For both requests, including the look-up of the host.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The number of readings at a time. Others wait for their turn, and the wait counts as part of
-/// their time.
+/// The wait for a turn counts as part of the time of a reading.
 const AT_ONCE: usize = 16;
 
-/// The longest answer of a proxy to CONNECT, in bytes.
 const HEAD_BYTES: usize = 8 * 1024;
 
-/// A connection that leads somewhere, such as through a phone.
 pub type DialedConnection = Box<dyn Duplex>;
 
-/// Bytes in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A platform whose phones open connections for this server. The adapter sets a deadline.
+/// A platform whose phones open connections, with a deadline.
 pub trait Dial: Send + Sync {
-    /// Opens a connection from a phone to a host, which is resolved there. If the host cannot be
-    /// reached, the connection may also just end.
+    /// Connects a phone to a host, which is resolved there. If it cannot be reached, the connection
+    /// may also just end.
     fn dial<'a>(
         &'a self,
         id: &'a DeviceId,
@@ -56,11 +52,6 @@ pub trait Dial: Send + Sync {
     ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>>;
 }
 
-/// Requests both paths through `proxy`, on connections that the phone opens. The callback listener
-/// sees the result.
-///
-/// # Errors
-/// The requests could not be made through the proxy.
 pub(super) async fn ask_from_phone(
     dial: &dyn Dial,
     id: &DeviceId,
@@ -78,7 +69,6 @@ pub(super) async fn ask_from_phone(
     both.unwrap_or_else(|_| Err(Unreachable("the proxy did not answer in time".into()))).map(drop)
 }
 
-/// Reads through proxies, a few at a time.
 #[derive(Debug)]
 pub struct ProxyReader {
     hosts: ProxyHosts,
@@ -90,16 +80,11 @@ pub struct ProxyReader {
 type Judge = fn(ProxyHosts, &str) -> Result<String, &'static str>;
 
 impl ProxyReader {
-    /// Creates a reader that connects only to the proxies that `hosts` admits.
     #[must_use]
     pub fn new(hosts: ProxyHosts) -> Self {
         Self { hosts, judge: ProxyHosts::judge, turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Requests both paths through `proxy`. The callback listener sees the result.
-    ///
-    /// # Errors
-    /// The requests could not be made through the proxy.
     pub(super) async fn ask(
         &self,
         proxy: &SetProxyArgs,
@@ -111,7 +96,7 @@ impl ProxyReader {
             let port = u16::try_from(proxy.port.get()).map_err(|_| "the port is none")?;
             let host = proxy.host.as_str().to_owned();
             // The look-up owns the turn, because the system's resolver may take longer than this
-            // method waits.
+            // method.
             let look_up = spawn_blocking(move || ((host, port).to_socket_addrs(), turn));
             let Ok((Ok(found), _turn)) = look_up.await else { return Err("the host was not found") };
             let at = self.pick_address(found)?;
@@ -128,7 +113,7 @@ impl ProxyReader {
         asked.map_err(|why| Unreachable(why.into()))
     }
 
-    /// Returns one of the addresses of a host if all of them are allowed.
+    /// Returns one address of a host if all are allowed.
     fn pick_address(&self, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, &'static str> {
         let mut one = None;
         for address in found {
@@ -140,8 +125,7 @@ impl ProxyReader {
     }
 }
 
-/// Requests `path` of the callback listener on a connection to the proxy. Reads the answer, because
-/// the request may still be on its way.
+/// Reads the answer, because the request may still be on its way.
 async fn request(mut stream: impl Duplex, proxy: &SetProxyArgs, url: &CallbackUrl, path: &str) -> io::Result<()> {
     match proxy.scheme {
         ProxyScheme::Socks5 => socks5(&mut stream, proxy, url).await?,
@@ -153,8 +137,6 @@ async fn request(mut stream: impl Duplex, proxy: &SetProxyArgs, url: &CallbackUr
     stream.read(&mut [0; 512]).await.map(drop)
 }
 
-/// Returns user name and password. One of them may be missing and is then empty; `None` if both are
-/// missing.
 fn login(proxy: &SetProxyArgs) -> Option<(&str, &str)> {
     let name = proxy.username.as_ref().map(|name| name.as_str());
     let password = proxy.password.as_ref().map(|password| password.expose().as_str());
@@ -215,7 +197,7 @@ async fn connect(stream: &mut impl Duplex, proxy: &SetProxyArgs, url: &CallbackU
     let mut head = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
     if let Some((name, password)) = login(proxy) {
         let pair = Secret::new(format!("{name}:{password}"));
-        // Reserves the whole size, so that growing does not leave a copy behind.
+        // Growing would leave a copy behind.
         head.reserve(64 + 2 * pair.expose().len());
         head += "Proxy-Authorization: Basic ";
         STANDARD.encode_string(pair.expose(), &mut head);
@@ -224,7 +206,7 @@ async fn connect(stream: &mut impl Duplex, proxy: &SetProxyArgs, url: &CallbackU
     head += "\r\n";
     stream.write_all(Secret::new(head).expose().as_bytes()).await?;
     let mut answer = Vec::new();
-    // Byte by byte, because what follows the head does not belong to the proxy's answer.
+    // Byte by byte, because the bytes after the head do not belong to the proxy's answer.
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() == HEAD_BYTES {
             return Err(refusal());
@@ -235,7 +217,6 @@ async fn connect(stream: &mut impl Duplex, proxy: &SetProxyArgs, url: &CallbackU
     if accepted { Ok(()) } else { Err(refusal()) }
 }
 
-/// Appends the length of a text and the text.
 fn put(bytes: &mut Vec<u8>, text: &str) -> io::Result<()> {
     bytes.push(u8::try_from(text.len()).map_err(|_| refusal())?);
     bytes.extend_from_slice(text.as_bytes());

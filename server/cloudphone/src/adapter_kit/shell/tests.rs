@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// A phone whose shell is this machine's, with only the programs in one folder. `way` changes the
-/// output on its way.
+/// A phone with this machine's shell, and only the programs in one folder. `way` changes the
+/// output.
 pub(crate) struct LocalShell {
     pub(crate) programs: PathBuf,
     pub(crate) way: fn(String) -> String,
-    /// The commands, as the platform sees them.
     pub(crate) ran: Mutex<Vec<String>>,
 }
 

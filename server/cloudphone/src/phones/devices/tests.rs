@@ -15,15 +15,14 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::{BoxFuture, Timestamp};
 
-/// A simulated fleet behind a platform that reads each phone individually. It counts the readings,
-/// answers only through a gate, and can be down.
+/// A fleet that is read phone by phone. It counts readings, answers only through a gate, and can be
+/// down.
 struct Watched {
     sim: Sim,
     reads: AtomicUsize,
     examined: AtomicUsize,
     gate: Semaphore,
     down: AtomicBool,
-    /// The time at which lists were read.
     read_at: Mutex<Option<Timestamp>>,
 }
 
@@ -116,7 +115,6 @@ fn rig(devices: u32) -> Rig {
 }
 
 impl Rig {
-    /// Starts callers that all want the same phone, and lets each get as far as it can.
     async fn start(&self, callers: usize) -> JoinSet<View> {
         let mut set = JoinSet::new();
         for _ in 0..callers {
@@ -139,7 +137,6 @@ impl Rig {
         Paged { devices, next: page.next }
     }
 
-    /// Returns every page from the first to the one without `next`.
     fn pages(&self, grants: &Grants, limit: u16, filter: Filter) -> Vec<Paged> {
         let mut pages: Vec<Paged> = Vec::new();
         loop {
@@ -155,7 +152,6 @@ impl Rig {
     }
 }
 
-/// A page with what it showed.
 struct Paged {
     devices: Vec<Arc<DeviceSnapshot>>,
     next: Option<DeviceId>,
@@ -360,7 +356,6 @@ async fn a_phone_whose_lists_are_never_old_is_neither_read_again_nor_cached() {
     assert_eq!(phones.find(&id(13)).await.err(), Some(Unresolved::NotFound));
 }
 
-/// A page shows the phones that the grant covers, in order, once each.
 #[tokio::test]
 async fn prefixes_ids_and_exceptions_show_what_they_cover_in_pages_of_any_size() {
     let rig = rig(2_500);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use toolwarrant::tasks::Verdict;
 
 /// The reason why a phone that runs commands has no address: its requests go nowhere, such as
-/// through a proxy that is dead or asks for a login.
+/// through a dead proxy.
 pub const NOTHING_ARRIVED: &str = "a request of the phone did not arrive";
 
 /// The addresses from which requests left at about the same time.
@@ -13,20 +13,19 @@ pub const NOTHING_ARRIVED: &str = "a request of the phone did not arrive";
 pub struct Exits {
     /// The address of an ordinary request of the phone.
     pub ordinary: IpAddr,
-    /// The address of two requests that went explicitly through the proxy. `None` if they could not
-    /// be made, or if they left from different addresses.
+    /// The address of two requests that went explicitly through the proxy. `None` if they were not
+    /// made, or left from different addresses.
     pub through: Option<Through>,
     /// The address of the phone's ordinary requests before this server ever set a proxy on it, if
     /// known.
     pub direct: Option<IpAddr>,
-    /// True if another phone may have the same `direct` address. The user of that phone can make
-    /// requests come from there.
+    /// True if another phone may have the same `direct` address. Its user can make requests come
+    /// from there.
     pub is_shared: bool,
-    /// The address of the ordinary request in the reading before this one, if this process took
-    /// one.
+    /// The address of the ordinary request in this process's reading before this one.
     pub former: Option<IpAddr>,
-    /// The requests in the other family of addresses. `None` if none of the phone's ordinary ones
-    /// arrived there, or if the operator has no observer there.
+    /// The requests in the other family of addresses. `None` if no ordinary request arrived there,
+    /// or the operator has no observer there.
     pub other: Option<OtherExits>,
 }
 
@@ -49,24 +48,23 @@ pub enum Through {
 }
 
 impl Exits {
-    /// Checks whether the phone uses `proxy`, given the address that an ordinary request left from
-    /// before the send, if one was read.
+    /// Returns the evidence that the phone uses `proxy`. `before` is the address of an ordinary
+    /// request before the send.
     ///
-    /// Present: the request left from the address that the proxy shows, which is not the address
-    /// from before, and no request in the other family left from elsewhere. If no request could be
-    /// made through the proxy, the proxy's own literal address counts instead. If nothing was read
-    /// before the send, the former address or else the phone's own counts as the address from
-    /// before. Undecidable: the address from before is the one that the proxy shows, or none is
-    /// known. A forwarder in front of the callback listener or a network that the phone shares with
-    /// the proxy looks like that.
-    /// Absent: the request left from the address before the send, which is the phone's own and no
-    /// other phone's, and the proxy shows another address.
+    /// * Present: the request left from the address that the proxy shows, which is not the address
+    ///   from before, and no request in the other family left from elsewhere. If no request was
+    ///   made through the proxy, its literal address counts instead. If nothing was read before the
+    ///   send, the former address or else the phone's own counts as the address from before.
+    /// * Undecidable: the address from before is the one that the proxy shows, or none is known. A
+    ///   forwarder in front of the callback listener or a network that the phone shares with the
+    ///   proxy looks like that.
+    /// * Absent: the request left from the address from before, which is the phone's own and no
+    ///   other phone's, and the proxy shows another address.
     ///
     /// Without a reading through the proxy, the verdict is never Absent, because a proxy that was
-    /// already in force looks the same. Two addresses of different families do not contradict each
-    /// other, because a proxy may have an exit in each family. A reading that this server took at a
-    /// proxy with a name does not contradict either: the phone may resolve the name to another
-    /// machine.
+    /// already in force looks the same. Addresses of different families do not contradict each
+    /// other, because a proxy may have an exit in each. A reading that this server took at a proxy
+    /// with a name does not contradict either: the phone may resolve the name to another machine.
     #[must_use]
     pub fn verdict(&self, proxy: &SetProxyArgs, before: Option<IpAddr>) -> Verdict {
         let [ordinary, through] = [Some(self.ordinary), self.through.map(Through::address)].map(to_canonical);
@@ -104,7 +102,6 @@ impl Through {
 }
 
 impl SetProxyArgs {
-    /// Returns the host of the proxy as an address, if it is one.
     pub(crate) fn host_address(&self) -> Option<IpAddr> {
         self.host.as_str().parse().ok().map(|address: IpAddr| address.to_canonical())
     }

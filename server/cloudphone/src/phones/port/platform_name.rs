@@ -18,7 +18,7 @@ impl PlatformName {
     /// Parses a name.
     ///
     /// # Errors
-    /// The text is empty, has more than 16 characters, or contains others than a-z and 0-9.
+    /// The text is not a [`PlatformName`].
     pub fn parse(text: &str) -> Result<Self, NoPlatformName> {
         let admitted = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if admitted && (1..=16).contains(&text.len()) { Ok(Self(text.into())) } else { Err(NoPlatformName) }

@@ -1,8 +1,7 @@
 //! A phone as clients see it, with the JSON that shows it.
 //!
-//! An adapter returns the same [`Seen`] until something that a client can see has changed. So the
-//! JSON is made once per visible change. The time of the reading is not part of it. This module
-//! does not know any tool: the code that makes a rendering defines its content.
+//! An adapter returns the same [`DeviceSnapshot`] until something that a client can see has
+//! changed. So the JSON is made once per visible change. The time of the reading is not part of it.
 
 use super::reading::DeviceReading;
 use crate::phones::contract::{Device, DeviceDetail};
@@ -11,8 +10,8 @@ use std::sync::{Arc, LazyLock};
 use toolwarrant::rendered::{Prepared, RenderBudget};
 
 /// The most bytes that the JSON of all phones takes in this process, in both forms in which answers
-/// contain it: about 320 for a phone in a list and 950 for its detail. JSON beyond this limit is
-/// made for each answer. In addition, each phone that was ever seen takes about 560 bytes.
+/// contain it: about 320 for a phone in a list and 950 for its detail. JSON beyond it is made for
+/// each answer. Each phone that was ever seen takes about 560 bytes more.
 pub const RENDERED_MAX: usize = 256 << 20;
 
 static BUDGET: LazyLock<Arc<RenderBudget>> = LazyLock::new(|| Arc::new(RenderBudget::new(RENDERED_MAX)));
@@ -41,7 +40,7 @@ impl Deref for DeviceSnapshot {
     }
 }
 
-/// Two values are equal if they show the same, even if only one has its JSON yet.
+/// Ignores whether the JSON was made yet.
 impl PartialEq for DeviceSnapshot {
     fn eq(&self, other: &Self) -> bool {
         self.snapshot == other.snapshot

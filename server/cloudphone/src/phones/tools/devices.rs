@@ -37,7 +37,6 @@ impl DevicesTools for Phones {
 }
 
 impl Phones {
-    /// Shows the devices of a page. Returns the other fields of the result.
     fn list(
         &self,
         grants: &Grants,
@@ -68,7 +67,6 @@ impl Phones {
     }
 }
 
-/// Returns the note about a platform whose phones are not in any list yet.
 fn unread(platform: &PlatformName) -> Words {
     words![
         "The devices of platform `",
@@ -101,8 +99,7 @@ fn detail(snapshot: &DeviceReading) -> DeviceDetail {
     }
 }
 
-/// Returns the cursor for the page after `last`: its id in lower-case hex. It is a place in the
-/// order, so it stays valid if the phone is gone. It does not grant any rights.
+/// Encodes a place in the order. It stays valid if the phone is gone, and grants no rights.
 fn cursor_after(last: &DeviceId) -> Cursor {
     let Ok(cursor) = Cursor::new(&hex::encode(last.as_str().as_bytes())) else {
         unreachable!("64 characters of an id are 128 of hex, a cursor holds 256")
@@ -110,7 +107,6 @@ fn cursor_after(last: &DeviceId) -> Cursor {
     cursor
 }
 
-/// Returns the id that [`cursor_after`] encoded.
 fn position(cursor: &Cursor) -> Option<DeviceId> {
     DeviceId::new(&String::from_utf8(hex::decode(cursor.as_str())?).ok()?).ok()
 }
@@ -134,7 +130,6 @@ mod tests {
         (Phones::new(Arc::new(platforms), ProxyHosts::Public, clock), sim)
     }
 
-    /// Returns the devices of a page, and the other fields of the result.
     fn list(
         phones: &Phones,
         args: ListDevicesArgs,

@@ -41,7 +41,6 @@ async fn issue(
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
 }
 
-/// Returns the description of a failure that a client may see.
 fn what(error: &SessionError) -> &'static str {
     match error {
         SessionError::Unreachable(_) => "the platform could not be reached",

@@ -74,7 +74,6 @@ async fn a_power_state_is_evidence_only_where_it_is_an_end() {
             assert_eq!(reading.verdict, verdict, "{action} {phones:?}: {reading:?}");
         }
     }
-    // The list is the platform's word; the phone itself must answer.
     let writes = shown(of(Some(Running)), Some("4f"));
     assert_eq!(writes.probe(&set_power("boot", Probe::PowerState, None)).await.verdict, Present);
 }

@@ -1,5 +1,5 @@
-//! The address of an adb server, and of phones that it connects to. A program that reaches the
-//! server owns every phone behind it, so only addresses on this machine are accepted for it.
+//! The addresses of an adb server, and of phones that it connects to. A program that reaches the
+//! server owns every phone behind it, so its address must be on this machine.
 
 use super::wire::PhoneAddress;
 use std::fmt;
@@ -8,16 +8,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The address of an adb server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdbAddress {
-    /// A port on loopback.
+    /// On loopback.
     Tcp(SocketAddr),
-    /// A Unix socket.
     Unix(PathBuf),
 }
 
-/// The error for a text that is not an [`AdbAddress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "expected a loopback address like `127.0.0.1:5037`, or the absolute path of a Unix socket; for a server on \
@@ -46,11 +43,9 @@ impl fmt::Display for AdbAddress {
     }
 }
 
-/// The address of a phone on the network: a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkAddress(pub(super) PhoneAddress);
 
-/// The error for a text that is not a [`NetworkAddress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("expected a host and a port, like `192.0.2.7:5555`")]
 pub struct NoNetworkAddress;

@@ -1,6 +1,5 @@
-//! Asks one phone whether it runs. The operator's program says whether it is switched off. A list
-//! also connects a lost phone on the network again, and asks a stuck one to reconnect; a client
-//! does not wait for that. Start at [`PhoneAsker::ask`].
+//! Asks one phone if it runs, and the operator's program if it is switched off. A list also brings
+//! lost and stuck phones back; a client does not wait for that. Start at [`PhoneAsker::ask`].
 
 use super::address::NetworkAddress;
 use super::facts::{PhoneFacts, mark_script, script};
@@ -15,28 +14,24 @@ use std::time::Duration;
 use toolwarrant::base::{hex, ignore_poison};
 use toolwarrant::{Random, Timestamp};
 
-/// The longest time for an answer of the server or of a phone.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
-/// The shortest time between two tries to bring a phone back.
+/// Between two tries to bring a phone back.
 const REVIVED_EVERY: Duration = Duration::from_secs(60);
 
-/// Asks phones. Its clones share what they know.
 #[derive(Clone)]
 pub(super) struct PhoneAsker {
     pub(super) server: AdbServer,
     pub(super) programs: Arc<PhonePrograms>,
     pub(super) connect: Arc<[NetworkAddress]>,
-    /// The phones that did not answer, each with the time of the last try to bring it back.
+    /// Phones that did not answer, and the last try to bring each back.
     pub(super) revived: Arc<Mutex<BTreeMap<PhoneAddress, Timestamp>>>,
-    /// The phones that cannot be marked, each with its start.
+    /// Phones that cannot be marked, each with its start.
     pub(super) unmarked: Arc<Mutex<BTreeMap<PhoneAddress, Option<String>>>>,
     pub(super) random: Random,
 }
 
 impl PhoneAsker {
-    /// Asks a phone that is in this state by the list. Returns its state, and its readings if it
-    /// answers.
     pub(super) async fn ask(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
         let asked = self.ask_listed(address, state).await;
         let may_be_off = matches!(asked.0, AdbState::Silent | AdbState::Absent | AdbState::Offline);
@@ -44,7 +39,7 @@ impl PhoneAsker {
         if is_off { (AdbState::Stopped, None) } else { asked }
     }
 
-    /// Asks a phone like [`Self::ask`], and tries to bring it back if it is lost or stuck.
+    /// Connects a lost phone again, too, and asks a stuck one to reconnect.
     pub(super) async fn ask_or_revive(
         &self,
         address: &PhoneAddress,
@@ -70,8 +65,8 @@ impl PhoneAsker {
         asked
     }
 
-    /// Asks a phone that may run by the list. A phone that does not answer is too old if it lacks
-    /// shells with an exit status, which Android has since version 7. The server knows that.
+    /// Asks a phone. One that does not answer is too old if it lacks shells with an exit status,
+    /// which Android has since version 7. The server knows that.
     async fn ask_listed(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
         if state != AdbState::Silent {
             return (state, None);
@@ -87,8 +82,7 @@ impl PhoneAsker {
         }
     }
 
-    /// Writes a mark on a phone that runs and has none: `mark`, or a new one. Returns the mark that
-    /// can be read there.
+    /// Writes `mark`, or a new one. Returns the mark that can be read there.
     pub(super) async fn mark(
         &self,
         address: &PhoneAddress,
@@ -109,12 +103,10 @@ impl PhoneAsker {
         read
     }
 
-    /// Runs a script on a phone.
     pub(super) async fn run(&self, address: &PhoneAddress, script: &str) -> Result<String, Unreachable> {
         self.server.reach(address, self.server.clock.now().plus(ANSWER_WITHIN)).await?.run(script).await
     }
 
-    /// Makes a mark or a word that nobody can guess; `None` if the system has no randomness.
     pub(super) fn make_word(&self) -> Option<String> {
         self.random.bytes::<16>().ok().map(|bytes| hex::encode(&bytes))
     }
@@ -127,8 +119,8 @@ impl PhoneAsker {
         self.connect.iter().any(|NetworkAddress(known)| known == address)
     }
 
-    /// Returns true if it is time to try to bring a phone back. If not `at_once`, a phone that has
-    /// only begun to be silent is left alone: it may be restarting.
+    /// Returns true if it is time to bring a phone back. If not `at_once`, a phone that has only
+    /// begun to be silent is left alone, because it may be restarting.
     fn must_revive(&self, address: &PhoneAddress, at_once: bool) -> bool {
         let (mut revived, now) = (ignore_poison(self.revived.lock()), self.server.clock.now());
         let is_due = revived.get(address).map_or(at_once, |last| now.since(*last) >= REVIVED_EVERY);
@@ -140,18 +132,10 @@ impl PhoneAsker {
 }
 
 impl AdbServer {
-    /// Takes the readings of a phone.
-    ///
-    /// # Errors
-    /// The phone does not answer.
     pub(super) async fn read_facts(&self, address: &PhoneAddress, until: Timestamp) -> Result<PhoneFacts, Unreachable> {
         Ok(self.read_facts_and_start(address, until).await?.0)
     }
 
-    /// Takes the readings of a phone, and reads its start with its age.
-    ///
-    /// # Errors
-    /// The phone does not answer.
     pub(super) async fn read_facts_and_start(
         &self,
         address: &PhoneAddress,

@@ -1,28 +1,21 @@
 //! The connections of phones: which of them lead to the same phone.
 //!
-//! A phone has one id, whatever connects it: USB, Wi-Fi, or a name on the network, and several of
-//! them at a time. The words of a phone about itself are no proof, because another phone can say
-//! the same. So this server writes a mark on each phone, which no other phone knows. A copy of a
-//! phone has its mark, too. Two connections lead to one phone if a word that is written over one is
-//! read over the other. While a phone is away, a copy that says the same of itself is taken for it.
-//! Start at [`unite`].
+//! A phone has one id, whatever connects it: USB, Wi-Fi, a name on the network, or several. Another
+//! phone can say the same of itself. So this server writes a mark on each phone, which only a copy
+//! of the phone has, too. Two connections lead to one phone if a word that is written over one is
+//! read over the other. While a phone is away, a copy is taken for it. Start at [`unite`].
 
 use super::row::{AdbRow, LastList};
 use super::wire::PhoneAddress;
 use toolwarrant::BoxFuture;
 
-/// The reason why a connection is not served.
 const SECOND: &str = "it is a second connection of a phone that is served";
 
-/// Compares connections that lead to phones with the same mark.
 pub(super) trait Comparison: Sync {
-    /// Returns true if the connections lead to one phone. Gives the second phone another mark if
-    /// they do not.
+    /// Gives the second phone another mark if the answer is false.
     fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, bool>;
 }
 
-/// Gives each phone one row: that of the address by which it was known before, and otherwise that
-/// of its first address.
 pub(super) async fn unite(mut list: LastList, known: &LastList, comparison: &dyn Comparison) -> LastList {
     let of_network = |address: &PhoneAddress| address.as_str().contains(':') && !address.as_str().starts_with("usb:");
     let mut rows: Vec<_> = std::mem::take(&mut list.rows).into_iter().collect();
@@ -61,7 +54,7 @@ mod tests {
     use std::collections::BTreeMap;
     use toolwarrant::text::Untrusted;
 
-    /// Parses rows: `ADDRESS=PHONE MARK`, where `-` stands for no mark, and `?` for no answer. An
+    /// Parses rows `ADDRESS=PHONE MARK`, where `-` stands for no mark, and `?` for no answer. The
     /// identity is the first letter of the phone.
     fn rows(text: &str) -> BTreeMap<PhoneAddress, AdbRow> {
         let row = |text: &str| {

@@ -1,5 +1,4 @@
-//! [`WritePort`] and [`CheckPort`] for phones behind an adb server: changes, their readings, and
-//! `platform check`.
+//! Changes of phones behind an adb server, their readings, and `platform check`.
 
 use super::facts::Netcat;
 use super::row::LastList;
@@ -22,25 +21,19 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Sent, TaskId};
 use toolwarrant::text::Untrusted;
 
-/// The command that restarts a phone. It ends as soon as the phone's init has accepted it, and does
-/// not wait for the restart.
+/// Ends as soon as the phone's init has accepted it.
 const RESTART: &str = "setprop sys.powerctl reboot,";
 
-/// The reason that nothing is sent for a command that is not offered.
 const NOT_OFFERED: &str = "an adb server offers only restarts, and the operator names no program for this";
 
-/// A tool that a phone can lack, and the next action of the operator.
 const NO_NETCAT: &str = "the phone has no nc, so a proxy with a password is hardly provable";
 const NO_REMEDY: &str = "use another phone, or name programs for `start`, `stop` and `status`";
 
-/// The longest time for a reading that makes requests.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(20);
 
-/// The seconds for which a connection of a phone may be silent.
 const CONNECTION_SECONDS: u8 = 8;
 
 impl Adb {
-    /// Restarts a phone by a command on it. Until the word is sent, nothing is done.
     async fn restart(&self, id: &DeviceId, leave: Leave) -> Sent {
         let (until, server) = (leave.not_after(), self.listing.server());
         let prepare = async {
@@ -61,7 +54,6 @@ impl Adb {
         }
     }
 
-    /// Sends a command: by the operator's program if there is one.
     async fn transmit(&self, task: TaskId, command: &Command, leave: Leave) -> Sent {
         let id = command.device();
         match (self.programs.choose(command), command) {
@@ -87,7 +79,6 @@ impl Adb {
         }
     }
 
-    /// Reads the start of a phone that has booted.
     async fn read_start(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
         let (row, address) = self.find(id)?;
         let (now, start) = self.listing.server().read_facts_and_start(&address, self.listing.until()).await?;
@@ -101,7 +92,6 @@ impl Adb {
         Ok(start.on(now.name()))
     }
 
-    /// Returns the command with which a phone opens a connection.
     fn netcat(&self, id: &DeviceId) -> Option<Netcat> {
         self.ledger.get(id).and_then(|listed| listed.row.facts.netcat)
     }
@@ -112,7 +102,8 @@ impl WritePort for Adb {
         Box::pin(async { Err(SessionError::Refused(NO_SESSION.into())) })
     }
 
-    /// The absence of an effect is evidence only on a phone whose reading was seen to follow one.
+    /// Returns the facts. An absence is evidence only on a phone whose reading was seen to follow a
+    /// command.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         let listed = self.ledger.get(id);
         let name = listed.as_ref().map_or("", |listed| listed.row.facts.name());
@@ -123,7 +114,7 @@ impl WritePort for Adb {
             }
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => Provability::Presence,
             _ if self.programs.choose(command).is_none() => Provability::Nothing(NOT_OFFERED),
-            // The phone itself answers, or the operator's program says that it is off.
+            // The phone answers, or the operator's program says that it is off.
             Command::SetPower(_) => Provability::Both,
             Command::SetProxy(args) => {
                 let provability = match self.readings.provability(id, args, self.netcat(id).is_some()) {

@@ -1,46 +1,36 @@
-//! The readings of a phone: one script, and the parser of its output. Pure.
-//!
-//! All of it is the phone's own word. A reading that a phone lacks is not known.
+//! The readings of a phone: one script, and the parser of its output. They are the phone's own
+//! word.
 
 use crate::adapter_kit::readings::{START, start_of};
 use crate::phones::port::PhoneStart;
 use serde::{Deserialize, Serialize};
 use toolwarrant::text::Untrusted;
 
-/// The longest identity of a phone, in bytes. Evidence shows it after the start.
+/// In bytes. Evidence shows it after the start.
 const IDENTITY_MAX: usize = 32;
 
-/// The length of a mark, and of a word.
 const MARK_DIGITS: usize = 32;
 
-/// The readings of a phone that has answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhoneFacts {
-    /// True if Android has booted.
     pub(super) has_booted: bool,
-    /// The serial in the phone's own properties. It stays when the connection changes. Clones may
-    /// share it, and it is empty if the phone has none.
+    /// The serial in the phone's own properties, which stays when the connection changes. Clones
+    /// may share it, or have none.
     pub(super) identity: String,
-    /// The mark that this server has written on the phone, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mark: Option<String>,
-    /// The word with which connections are compared.
     #[serde(skip)]
     pub(super) word: String,
-    /// The start of the phone; `None` if it cannot be read.
     pub(super) start: Option<String>,
     pub(super) model: Option<Untrusted>,
-    /// The version of Android.
     pub(super) release: Option<Untrusted>,
     pub(super) cores: Option<i64>,
     pub(super) memory_mb: Option<i64>,
     pub(super) storage_gb: Option<i64>,
-    /// The command with which the phone opens a connection, if it has one.
     #[serde(default)]
     pub(super) netcat: Option<Netcat>,
 }
 
-/// The command with which a phone opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Netcat {
     Nc,
@@ -56,26 +46,24 @@ impl Netcat {
     }
 }
 
-/// The line before the start.
 const START_FOLLOWS: &str = "\nstart=\n";
 
-/// The file on a phone in which its mark is.
 const MARK: &str = "/data/local/tmp/.cloudphone";
 
-/// Returns the script that writes a mark on a phone that has none. Of two that run at the same time
-/// over two connections, one writes. A file without a mark is written again.
+/// Returns a script that marks a phone without a mark. Of two at once, over two connections, one
+/// writes.
 pub(super) fn mark_script(mark: &str) -> String {
     format!(
         "umask 077;(set -C;echo {mark} >{MARK}) 2>/dev/null||{{ read m w <{MARK};[ ${{#m}} = {MARK_DIGITS} ]||echo {mark} >{MARK};}}"
     )
 }
 
-/// Returns the script that writes a mark again, with a word by which connections are compared.
+/// Returns a script that writes a mark again, with a word that compares connections.
 pub(super) fn word_script(mark: &str, word: &str) -> String {
     format!("umask 077;echo {mark} {word} >{MARK}.new&&mv {MARK}.new {MARK}")
 }
 
-/// Returns the script, which prints one line `NAME=VALUE` for each reading, and the start last.
+/// Returns a script that prints a line `NAME=VALUE` per reading, and the start last.
 pub(super) fn script() -> String {
     format!(
         "for p in sys.boot_completed ro.serialno ro.product.model ro.build.version.release;do echo $p=$(getprop $p);\
@@ -88,22 +76,19 @@ pub(super) fn script() -> String {
 }
 
 impl PhoneFacts {
-    /// Returns the name of the phone in readings: its identity, or `-`.
     pub(super) fn name(&self) -> &str {
         if self.identity.is_empty() { "-" } else { &self.identity }
     }
 
-    /// Returns true if another phone was read, as far as marks tell.
     pub(super) fn is_of_another(&self, known: &Self) -> bool {
         self.mark.is_some() && known.mark.is_some() && self.mark != known.mark
     }
 
-    /// Returns the start of the phone in the output of [`script`].
     pub(super) fn parse_start(output: &str) -> Option<PhoneStart> {
         start_of(output.split_once(START_FOLLOWS)?.1)
     }
 
-    /// Parses the output of [`script`]. Returns `None` if it is not whole.
+    /// Returns `None` if the output is not whole.
     pub(super) fn parse(output: &str) -> Option<Self> {
         let (readings, start) = output.split_once(START_FOLLOWS)?;
         let value = |name: &str| {

@@ -1,9 +1,7 @@
-//! The adb server's list, and the phones in it that the operator serves. Pure.
+//! The adb server's list, and the phones in it that the operator serves.
 //!
-//! A phone names itself in its line, so a line is data: one odd line costs no other. It is read
-//! from its end, where the server's own words stand. A phone is addressed by its serial, or by its
-//! USB path if the operator names that, and never by an id out of the list. Start at [`parse_list`]
-//! and [`select`].
+//! A phone names itself in its line, so one odd line must cost no other. A line is read from its
+//! end, where the server's own words stand. Start at [`parse_list`] and [`select`].
 
 use super::address::NetworkAddress;
 use super::states::AdbState;
@@ -12,10 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The longest line that is read, in bytes.
 const LINE_MAX: usize = 1_024;
 
-/// One line of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListLine {
     serial: String,
@@ -23,12 +19,10 @@ pub(super) struct ListLine {
     usb_path: Option<String>,
 }
 
-/// A pattern of phones that an operator serves: a serial, or `usb:` and a USB path. A `*` at its
-/// end stands for any rest.
+/// A serial, or `usb:` and a USB path. A `*` at the end stands for any rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhonePattern(String);
 
-/// The error for a text that is not a [`PhonePattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "expected a serial like `emulator-5554`, or a USB path like `usb:1-1.2`, as `adb devices -l` shows them; a `*` at \
@@ -47,7 +41,6 @@ impl FromStr for PhonePattern {
 }
 
 impl PhonePattern {
-    /// Returns true if the pattern admits a serial, or `usb:` and a USB path.
     #[must_use]
     pub fn admits(&self, text: &str) -> bool {
         let is_of_usb = |text: &str| text.starts_with("usb:");
@@ -55,28 +48,24 @@ impl PhonePattern {
         matches && is_of_usb(text) == is_of_usb(&self.0)
     }
 
-    /// Returns the one phone that a pattern without `*` admits.
     fn only_phone(&self) -> Option<PhoneAddress> {
         PhoneAddress::parse(&self.0)
     }
 }
 
-/// The phones of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SelectedPhones {
-    /// The phones that are served, each with its state as far as the list shows it.
     pub(super) served: BTreeMap<PhoneAddress, AdbState>,
-    /// The other lines: a serial, and the reason why it is not served.
+    /// The serial, and why it is not served.
     pub(super) left_out: Vec<(String, &'static str)>,
 }
 
-/// Parses a list. Returns `None` in place of a line that cannot be read.
 pub(super) fn parse_list(text: &str) -> Vec<Option<ListLine>> {
     text.lines().filter(|line| !line.trim().is_empty()).map(parse_line).collect()
 }
 
-/// Parses a line: a serial, which may contain anything, then a state, the USB path of a phone that
-/// has one, and words with a name and a colon.
+/// Parses a line: a serial, which may contain anything, a state, the USB path of a phone that has
+/// one, and words with a name and a colon.
 fn parse_line(line: &str) -> Option<ListLine> {
     if line.len() > LINE_MAX {
         return None;
@@ -91,20 +80,19 @@ fn parse_line(line: &str) -> Option<ListLine> {
     Some(ListLine { serial: serial.trim().to_owned(), state, usb_path })
 }
 
-/// Splits the last word off.
 fn split_last(line: &str) -> Option<(&str, &str)> {
     line.rsplit_once(char::is_whitespace).map(|(rest, word)| (rest.trim_end(), word))
 }
 
-/// Returns the path in a word. A server that uses libusb writes `1-1.2` in place of `usb:1-1.2`.
+/// Accepts `1-1.2` in place of `usb:1-1.2`, as a server that uses libusb writes it.
 fn usb_path(word: &str) -> Option<&str> {
     let is_path =
         |word: &str| word.contains('-') && word.bytes().all(|byte| byte.is_ascii_digit() || b"-.".contains(&byte));
     word.strip_prefix("usb:").or_else(|| Some(word).filter(|word| is_path(word)))
 }
 
-/// Selects the phones of a list that the operator serves. A phone that a pattern names in full, or
-/// that is to be connected, is among them even if it is not in the list.
+/// Selects phones. One that a pattern names in full, or that is to be connected, is served even if
+/// it is not listed.
 pub(super) fn select(only: &[PhonePattern], connect: &[NetworkAddress], lines: &[Option<ListLine>]) -> SelectedPhones {
     let mut selected = SelectedPhones::default();
     let mut counts = HashMap::<&str, usize>::new();

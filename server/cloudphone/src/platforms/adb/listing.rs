@@ -1,8 +1,8 @@
 //! Reads the list of the adb server, and asks each phone in it that the operator serves.
 //!
-//! A phone runs only if it answers. All phones are asked at the same time, those that were silent
-//! last, and each has its own deadline: a silent phone costs the others nothing. A phone that has
-//! two connections is listed once ([`connections`](super::connections)). Start at [`AdbListing`].
+//! Phones are asked at the same time, those that were silent last, each with its own deadline: a
+//! silent phone costs the others nothing. A phone with two connections is listed once. Start at
+//! [`AdbListing`].
 
 use super::asking::{ANSWER_WITHIN, PhoneAsker};
 use super::connections::{Comparison, unite};
@@ -21,20 +21,17 @@ use tokio::task::JoinSet;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::{BoxFuture, Timestamp};
 
-/// The number of phones that are asked at a time.
 const ASKED_AT_ONCE: usize = 128;
 
-/// Lists the phones of an adb server.
 pub(super) struct AdbListing {
     pub(super) asker: PhoneAsker,
     only: Vec<PhonePattern>,
     last: Mutex<LastList>,
-    /// The pairs of connections that lead to one phone, with its mark.
+    /// Connections that lead to one phone, with its mark.
     pairs: Mutex<BTreeSet<(PhoneAddress, PhoneAddress, Option<String>)>>,
 }
 
 impl AdbListing {
-    /// Creates a listing that knows these phones from an earlier run.
     pub(super) fn new(asker: PhoneAsker, only: Vec<PhonePattern>, known: Vec<AdbRow>) -> Self {
         let rows = known.into_iter().filter_map(|row| Some((PhoneAddress::parse(&row.address)?, row)));
         let last = LastList { rows: rows.collect(), ..LastList::default() };
@@ -45,10 +42,6 @@ impl AdbListing {
         &self.asker.server
     }
 
-    /// Reads the version of the server's protocol.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or is something else.
     pub(super) async fn version(&self) -> Result<u32, Unreachable> {
         let text = self.server().ask("host:version", self.until()).await?.text().await?;
         u32::from_str_radix(&text, 16).map_err(|_| Unreachable("what listens there is not an adb server".into()))
@@ -59,14 +52,10 @@ impl AdbListing {
         Ok(select(&self.only, &self.asker.connect, &parse_list(&text)))
     }
 
-    /// Reads one phone again.
-    ///
-    /// # Errors
-    /// The server cannot be reached.
     pub(super) async fn read_one(&self, known: &AdbRow, address: &PhoneAddress) -> Result<AdbRow, Unreachable> {
         let state = self.select().await?.served.remove(address).unwrap_or(AdbState::Absent);
         let (state, facts) = self.asker.ask(address, state).await;
-        // Another phone may have got the connection of this one. The next list finds this one.
+        // Another phone may have this one's connection now. The next list finds this one.
         let is_other = facts.as_ref().is_some_and(|facts| facts.is_of_another(&known.facts));
         Ok(match (is_other, facts) {
             (true, _) => AdbRow { state: AdbState::Absent, ..known.clone() },
@@ -78,7 +67,6 @@ impl AdbListing {
         self.server().clock.now().plus(ANSWER_WITHIN)
     }
 
-    /// Reads the list, and asks all phones in it.
     async fn rows(&self) -> Result<Vec<AdbRow>, Unreachable> {
         let SelectedPhones { served, left_out } = self.select().await?;
         let was_silent =
@@ -120,8 +108,8 @@ impl AdbListing {
         AdbRow { state, facts: facts.unwrap_or_else(|| known.facts.clone()), ..known }
     }
 
-    /// Marks the phones that have no mark. A phone gets the mark that was last at its address again
-    /// if it says the same serial, and no other phone shows that mark.
+    /// Marks phones. One gets the mark that was last at its address, if it says the same serial and
+    /// no other phone shows that mark.
     async fn mark_all(&self, rows: &mut BTreeMap<PhoneAddress, AdbRow>) {
         let shown: HashSet<_> = rows.values().filter_map(|row| row.facts.mark.clone()).collect();
         let mut marking = JoinSet::new();
@@ -142,7 +130,6 @@ impl AdbListing {
         }
     }
 
-    /// Writes a word over one connection, and reads it over another.
     async fn compare(&self, first: &AdbRow, second: &AdbRow) -> Option<bool> {
         let [one, another] = [first, second].map(|row| PhoneAddress::parse(&row.address));
         let (one, another, word, server) = (one?, another?, self.asker.make_word()?, self.server());
@@ -158,7 +145,6 @@ impl AdbListing {
         Some(is_one)
     }
 
-    /// Returns the last list.
     pub(super) fn last(&self) -> MutexGuard<'_, LastList> {
         ignore_poison(self.last.lock())
     }
@@ -173,7 +159,7 @@ impl Comparison for AdbListing {
             if ignore_poison(self.pairs.lock()).contains(&pair) {
                 return true;
             }
-            // Connections that cannot be compared now are taken for one: they have one mark.
+            // Connections that cannot be compared now count as one: they have one mark.
             let is_one = self.compare(first, second).await;
             if is_one == Some(true) {
                 ignore_poison(self.pairs.lock()).insert(pair);
@@ -192,7 +178,7 @@ impl Source<AdbRow> for AdbListing {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// A server on this machine needs no rest, so a list is tried again soon.
+    /// Spares no server, because it is on this machine.
     fn pause_end(&self) -> Option<Timestamp> {
         Some(self.server().clock.now())
     }

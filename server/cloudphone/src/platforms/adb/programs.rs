@@ -1,5 +1,4 @@
-//! The programs of this machine that do for a phone what adb cannot: switch it on and off, and give
-//! all of its traffic a proxy.
+//! The programs of this machine for what adb cannot do.
 
 use super::row::AdbRow;
 use super::wire::PhoneAddress;
@@ -11,38 +10,30 @@ use toolwarrant::Clock;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
 
-/// The programs that the operator names. Each that does something has another that undoes it.
+/// Each that does something has another that undoes it.
 #[derive(Clone, Debug, Default)]
 pub struct AdbPrograms {
-    /// Restarts a phone, in place of a command on the phone.
+    /// In place of a command on the phone.
     pub restart: Option<HostProgram>,
-    /// Switch phones on and off.
     pub power: Option<PowerPrograms>,
-    /// Give phones a proxy.
     pub proxy: Option<ProxyPrograms>,
 }
 
-/// The programs that switch a phone on and off.
 #[derive(Clone, Debug)]
 pub struct PowerPrograms {
-    /// Switches a phone on.
     pub start: HostProgram,
-    /// Switches a phone off.
     pub stop: HostProgram,
-    /// Prints `stopped`, `exited` or `false` if the phone is off, and something else if it is on.
+    /// Prints `stopped`, `exited` or `false` if the phone is off.
     pub status: HostProgram,
 }
 
-/// The programs that set and clear the proxy of a phone.
 #[derive(Clone, Debug)]
 pub struct ProxyPrograms {
-    /// Sets the proxy that its input describes.
     pub set: HostProgram,
     /// Makes the connection of the phone direct.
     pub clear: HostProgram,
 }
 
-/// The programs with the names of the phones.
 pub(super) struct PhonePrograms {
     pub(super) named: AdbPrograms,
     pub(super) names: BTreeMap<String, String>,
@@ -50,11 +41,10 @@ pub(super) struct PhonePrograms {
     pub(super) clock: Clock,
 }
 
-/// The bytes that are reserved for the input of a program, so that growing leaves no copy behind.
+/// Growing would leave a copy of the input behind.
 const INPUT_ROOM: usize = 4 << 10;
 
 impl PhonePrograms {
-    /// Returns true if the operator's program says that a phone is switched off.
     pub(super) async fn is_stopped(&self, address: &PhoneAddress) -> bool {
         let Some(PowerPrograms { status, .. }) = &self.named.power else { return false };
         match status.ask(self.target(address), &self.clock).await {
@@ -66,7 +56,6 @@ impl PhonePrograms {
         }
     }
 
-    /// Returns the program that carries out a command; `None` if none is named.
     pub(super) fn choose(&self, command: &Command) -> Option<&HostProgram> {
         let AdbPrograms { restart, power, proxy } = &self.named;
         match command {
@@ -82,7 +71,6 @@ impl PhonePrograms {
         }
     }
 
-    /// Runs a program for a command of a task. The program reads what the client sent.
     pub(super) async fn carry_out(
         &self,
         program: &HostProgram,
@@ -107,7 +95,6 @@ impl PhonePrograms {
         }
     }
 
-    /// Returns what keeps a program from running for a phone.
     pub(super) fn find_obstacles(&self, address: &PhoneAddress) -> Vec<Finding> {
         const REMEDY: &str = "see that the file exists and can be executed, and that `names` names the phone";
         let AdbPrograms { restart, power, proxy } = &self.named;

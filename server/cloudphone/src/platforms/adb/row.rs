@@ -9,27 +9,23 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-/// A phone of the list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct AdbRow {
-    /// Its serial, or `usb:` and its USB path.
+    /// The serial, or `usb:` and the USB path.
     pub(super) address: String,
     pub(super) state: AdbState,
-    /// The readings of its last answer.
     pub(super) facts: PhoneFacts,
 }
 
-/// The views of a row, each made once: of an old row, and of a current one.
+/// For an old row, and for a current one.
 pub(super) type RowViews = [OnceLock<Arc<DeviceSnapshot>>; 2];
 
 impl AdbRow {
-    /// A phone that is not in the list.
     pub(super) fn new(address: &str) -> Self {
         let (state, facts) = (AdbState::Absent, PhoneFacts::default());
         Self { address: address.to_owned(), state, facts }
     }
 
-    /// Returns true if the phone answers.
     pub(super) fn answers(&self) -> bool {
         matches!(self.state, AdbState::Running | AdbState::Booting)
     }
@@ -42,7 +38,7 @@ impl Row for AdbRow {
         &self.address
     }
 
-    /// The mark alone stays with a phone: clones share what they say of themselves.
+    /// Returns the mark, because clones share what they say of themselves.
     fn serial(&self) -> Option<String> {
         self.facts.mark.clone()
     }
@@ -57,14 +53,12 @@ impl Row for AdbRow {
     }
 }
 
-/// The last list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastList {
-    /// The phones that are served.
     pub(super) rows: BTreeMap<PhoneAddress, AdbRow>,
-    /// The addresses that were last seen as second connections of phones.
+    /// Last seen as second connections of phones.
     pub(super) seconds: BTreeSet<PhoneAddress>,
-    /// The other lines: a serial, and the reason why it is not served.
+    /// The serial, and why it is not served.
     pub(super) left_out: Vec<(String, &'static str)>,
 }
 

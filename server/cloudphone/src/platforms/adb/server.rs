@@ -1,10 +1,10 @@
 //! A client of the adb server. It starts no program and no server.
 //!
-//! A value of each type is proof of a step: [`AskedServer`] that the server has accepted a request,
-//! [`PhoneStream`] that the connection leads to the phone, and [`ReadyPhone`] that a command runs
-//! there and waits for a word. Until [`ReadyPhone::go`] sends the word, nothing was done on the
-//! phone, whatever hangs. A request that a phone takes late finds no word and does nothing. Each
-//! wait ends at a deadline, and each length has a limit.
+//! Each type proves a step: [`AskedServer`] that the server accepted a request, [`PhoneStream`]
+//! that the connection leads to the phone, and [`ReadyPhone`] that a command waits there for a
+//! word. Until [`ReadyPhone::go`] sends the word, nothing was done on the phone, whatever hangs. A
+//! request that a phone takes late finds no word and does nothing. Each wait has a deadline, and
+//! each length a limit.
 
 use super::address::AdbAddress;
 use super::wire::{FrameDecoder, PhoneAddress, ShellFrame, encode_input, encode_request, parse_length};
@@ -17,41 +17,32 @@ use tokio::net::{TcpStream, UnixStream};
 use toolwarrant::tasks::{Leave, Refusal, Sent};
 use toolwarrant::{Clock, Timestamp};
 
-/// The time for which a phone waits for the word, in seconds.
 const WORD_SECONDS: u8 = 5;
 
-/// The bytes of a connection of a phone that are passed on at a time.
 const CONNECTION_BUFFER: usize = 4 << 10;
 
-/// The beginning of the reason if the server refuses a service.
 const REFUSES: &str = "the adb server refuses";
 
-/// The longest time from the word to the exit status.
 const REPORT_WITHIN: Duration = Duration::from_secs(8);
 
-/// The exit statuses of a command that waits for a word.
 const NO_WORD: u8 = 41;
 const OTHER_WORD: u8 = 42;
 const ACT_FAILED: u8 = 43;
 
-/// An adb server on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct AdbServer {
     pub(super) address: AdbAddress,
     pub(super) clock: Clock,
 }
 
-/// A connection on which the server has accepted a request. Each wait ends at `until`.
 pub(super) struct AskedServer {
     stream: DialedConnection,
     clock: Clock,
     until: Timestamp,
 }
 
-/// A connection that leads to a phone.
 pub(super) struct PhoneStream(AskedServer);
 
-/// A phone on which a command waits for its word.
 pub(super) struct ReadyPhone {
     phone: AskedServer,
     frames: FrameDecoder,
@@ -59,10 +50,6 @@ pub(super) struct ReadyPhone {
 }
 
 impl AdbServer {
-    /// Asks the server for a service, until a moment.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or refuses the service.
     pub(super) async fn ask(&self, service: &str, until: Timestamp) -> Result<AskedServer, Unreachable> {
         let connect = async {
             let stream: DialedConnection = match &self.address {
@@ -81,10 +68,6 @@ impl AdbServer {
         Ok(asked)
     }
 
-    /// Returns a connection to a phone.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or has no such phone.
     pub(super) async fn reach(&self, phone: &PhoneAddress, until: Timestamp) -> Result<PhoneStream, Unreachable> {
         let asked = self.ask(&format!("host:transport:{phone}"), until).await;
         match (asked, phone.as_str().strip_prefix("usb:")) {
@@ -98,8 +81,8 @@ impl AdbServer {
 }
 
 impl AskedServer {
-    /// Asks for a service, and waits until it is accepted. The server drops a request that comes
-    /// before its answer to the last one.
+    /// Waits until the service is accepted. The server drops a request that comes before its answer
+    /// to the last one.
     async fn request(&mut self, service: &str) -> Result<(), Unreachable> {
         self.send(&encode_request(service)?).await?;
         match &*self.read(4).await? {
@@ -109,10 +92,6 @@ impl AskedServer {
         }
     }
 
-    /// Reads one text.
-    ///
-    /// # Errors
-    /// The server does not send all of it.
     pub(super) async fn text(&mut self) -> Result<String, Unreachable> {
         let length = parse_length(&self.read(4).await?);
         let length = length.ok_or_else(|| Unreachable("the adb server sends a length that is none".into()))?;
@@ -148,11 +127,8 @@ impl AskedServer {
 }
 
 impl PhoneStream {
-    /// Runs a command to its end, and returns its standard output. If this fails, the command may
-    /// still run later, so it must do no harm then.
-    ///
-    /// # Errors
-    /// The phone does not run it, or its end was not seen.
+    /// Returns the output. After an error the command may still run later, so it must do no harm
+    /// then.
     pub(super) async fn run(self, script: &str) -> Result<String, Unreachable> {
         let (mut phone, mut frames, mut output) = (self.open_shell(script).await?, FrameDecoder::default(), Vec::new());
         loop {
@@ -164,11 +140,8 @@ impl PhoneStream {
         }
     }
 
-    /// Starts a command that waits for `word` and then does `act`. Both must be plain words of a
-    /// shell.
-    ///
-    /// # Errors
-    /// The phone does not say that it waits. Then it never does `act`.
+    /// Starts a command that waits for `word` and then does `act`, both plain words of a shell.
+    /// After an error it never does `act`.
     pub(super) async fn prepare(self, act: &str, word: String) -> Result<ReadyPhone, Unreachable> {
         let script = format!(
             "echo ready;read -t {WORD_SECONDS} go||exit {NO_WORD};[ \"$go\" = {word} ]||exit {OTHER_WORD};\
@@ -191,11 +164,8 @@ impl PhoneStream {
         Ok(ReadyPhone { phone, frames, word })
     }
 
-    /// Starts a command whose standard input and output are a connection, such as `nc`, and returns
-    /// them. The command ends when the connection is dropped, and at the deadline.
-    ///
-    /// # Errors
-    /// The phone does not run it.
+    /// Starts a command whose input and output are a connection, such as `nc`. It ends when the
+    /// connection is dropped, and at the deadline.
     pub(super) async fn connect(self, command: &str) -> Result<DuplexStream, Unreachable> {
         let AskedServer { stream, clock, until } = self.open_shell(command).await?;
         let (ours, theirs) = duplex(CONNECTION_BUFFER);
@@ -210,8 +180,8 @@ impl PhoneStream {
 }
 
 impl ReadyPhone {
-    /// Asks for the leave, sends the word, and waits for the report of the phone. Only an exit
-    /// status says how it went: without one, the command may have been carried out.
+    /// Sends the word, and waits for the exit status. Without one, the command may have been
+    /// carried out.
     pub(super) async fn go(self, leave: Leave) -> Sent {
         let Self { mut phone, mut frames, word } = self;
         if let Err(why) = leave.confirm() {
@@ -230,7 +200,6 @@ impl ReadyPhone {
     }
 }
 
-/// Passes bytes on between the shell of a command and its connection, until one of them ends.
 async fn pass_on(shell: DialedConnection, connection: DuplexStream) -> io::Result<()> {
     let ((mut from_shell, mut to_shell), (mut read, mut write)) = (split(shell), split(connection));
     let (mut sent, mut received) = ([0; CONNECTION_BUFFER], [0; CONNECTION_BUFFER]);
@@ -265,7 +234,6 @@ async fn pass_on(shell: DialedConnection, connection: DuplexStream) -> io::Resul
     }
 }
 
-/// Interprets the exit status of a command that waits for a word.
 fn interpret(status: u8) -> Sent {
     let undone =
         |why: &str| Sent::Refused(Refusal { code: status.into(), why: why.into(), precedes_act: true, is_busy: true });
@@ -278,7 +246,6 @@ fn interpret(status: u8) -> Sent {
     }
 }
 
-/// Waits until a moment.
 async fn limit<T>(
     clock: &Clock,
     until: Timestamp,
@@ -298,8 +265,7 @@ mod tests {
     use tokio::net::UnixListener;
     use tokio::task::JoinHandle;
 
-    /// Serves one connection with these answers, one for each request. Then it lets time pass, and
-    /// returns the line that comes, or what comes until the client goes away.
+    /// Answers one connection, lets time pass, and returns the next line, or the rest.
     async fn serve(folder: &TempDir, answers: Vec<Vec<u8>>, then: Duration) -> (AdbServer, JoinHandle<Vec<u8>>) {
         let path = folder.path().join("adb.sock");
         drop(std::fs::remove_file(&path));
@@ -369,7 +335,6 @@ mod tests {
             let ready = stream.prepare("act", "word".to_owned()).await.unwrap();
             let not_after = if is_late { Timestamp(0) } else { now.plus(REPORT_WITHIN) };
             let leave = Leave::until(not_after, &server.clock);
-            // The server takes the word and goes away.
             assert_eq!(matches!(ready.go(leave).await, Sent::NotSent(_)), is_late);
             assert_eq!(serving.await.unwrap(), sent);
         }

@@ -1,14 +1,13 @@
-//! The only table of states: the words of the adb server's list, and what asking a phone adds to
-//! them, in the contract's terms.
+//! The only table of states: the words of the adb server's list, and what a phone's answer adds to
+//! them.
 //!
-//! `device` in a list is no sign of life, because the server says it for minutes after a phone was
-//! switched off. Such a phone counts as silent until it answers.
+//! The server says `device` for minutes after a phone was switched off. Such a phone counts as
+//! silent until it answers.
 
 use crate::phones::contract::DeviceState::{self, Booting, Running, Stopped};
 use AdbState as S;
 use serde::{Deserialize, Serialize};
 
-/// The state of a phone at an adb server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum AdbState {
     Running,
@@ -27,11 +26,11 @@ pub(super) enum AdbState {
     Connecting,
 }
 
-/// A state, its words in a list, the state that clients see if it is known, the reason why the
-/// phone cannot be operated, and the next action of the operator.
+/// Words in a list, the state that clients see, why the phone cannot be operated, and the
+/// operator's next action.
 type StateRow = (AdbState, &'static [&'static str], Option<DeviceState>, &'static str, &'static str);
 
-/// All states. The order is that of [`AdbState`].
+/// In the order of [`AdbState`].
 const STATES: [StateRow; 14] = [
     (S::Running, &[], Some(Running), "", ""),
     (S::Booting, &[], Some(Booting), "the phone is booting", "wait until it has booted"),
@@ -53,12 +52,10 @@ const ON_SCREEN: &str = "unlock the phone, and accept the question on its screen
 const UDEV: &str = "add a udev rule for the phone, plug it in again, and run `adb kill-server`";
 
 impl AdbState {
-    /// Returns the state that clients see; `None` if that is not known.
     pub(super) fn visible_state(self) -> Option<DeviceState> {
         STATES[self as usize].2
     }
 
-    /// Returns true if the phone runs, or may do so in a moment.
     pub(super) fn may_run(self) -> bool {
         matches!(self, S::Running | S::Booting | S::Silent | S::Absent | S::Offline | S::Connecting)
     }
@@ -68,18 +65,14 @@ impl AdbState {
         matches!(self, S::Running | S::Booting | S::Stopped | S::Silent | S::Absent | S::Offline)
     }
 
-    /// Returns the reason why the phone cannot be operated: a lower-case fragment, and empty if it
-    /// runs.
     pub(super) fn why(self) -> &'static str {
         STATES[self as usize].3
     }
 
-    /// Returns the next action of the operator.
     pub(super) fn remedy(self) -> &'static str {
         STATES[self as usize].4
     }
 
-    /// Splits the state off that ends a text.
     pub(super) fn split(text: &str) -> Option<(&str, Self)> {
         // This state explains itself in brackets.
         let text = text.rfind("no permissions (").map_or(text, |at| &text[..at + "no permissions".len()]);

@@ -1,29 +1,19 @@
-//! The bytes of the adb server's protocol: requests, lengths, the addresses of phones, and the
-//! frames of a shell. Pure: it does not use a socket.
-//!
-//! A server or a phone can send any bytes. Whatever they are, the result is a value or an error,
-//! and memory stays bounded.
+//! The bytes of the adb server's protocol. Whatever a server or a phone sends, the result is a
+//! value or an error, and memory stays bounded.
 
 use crate::phones::port::Unreachable;
 use std::fmt;
 
-/// The longest service, in bytes. A service that is longer than the packets of a phone ends the
-/// server, for all phones.
+/// In bytes. A service that is longer than the packets of a phone ends the server, for all phones.
 const SERVICE_MAX: usize = 4_000;
 
-/// The longest address of a phone, in bytes.
 const SERIAL_MAX: usize = 128;
 
-/// The most bytes that one shell may send, frames included.
+/// Frames included.
 pub(super) const STREAM_MAX: usize = 64 << 10;
 
-/// The bytes before the data of a frame: its kind, and the length of its data.
 const HEAD: usize = 5;
 
-/// Returns the bytes that ask for a service.
-///
-/// # Errors
-/// The service is empty or too long.
 pub(super) fn encode_request(service: &str) -> Result<Vec<u8>, Unreachable> {
     match service.len() {
         length @ 1..=SERVICE_MAX => Ok(format!("{length:04x}{service}").into_bytes()),
@@ -31,29 +21,25 @@ pub(super) fn encode_request(service: &str) -> Result<Vec<u8>, Unreachable> {
     }
 }
 
-/// Parses a length of hexadecimal digits.
 pub(super) fn parse_length(digits: &[u8]) -> Option<usize> {
     digits.iter().try_fold(0, |length, digit| Some(length * 16 + char::from(*digit).to_digit(16)? as usize))
 }
 
-/// The address of one phone at the server: its serial, or `usb:` and its USB path. It selects no
-/// other phone: an empty serial would select any, and `model:X` all of a model.
+/// A serial, or `usb:` and a USB path. An empty serial would select any phone, and `model:X` all of
+/// a model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PhoneAddress(Box<str>);
 
 impl PhoneAddress {
-    /// Parses a serial, as the list shows it.
     pub(super) fn of_serial(serial: &str) -> Option<Self> {
         let selects_others = ["usb:", "product:", "model:", "device:"].iter().any(|word| serial.starts_with(word));
         (!selects_others && is_plain(serial)).then(|| Self(serial.into()))
     }
 
-    /// Parses a USB path, such as `1-1.2`.
     pub(super) fn of_usb_path(path: &str) -> Option<Self> {
         is_plain(path).then(|| Self(format!("usb:{path}").into()))
     }
 
-    /// Parses what an operator writes: a serial, or `usb:` and a path.
     pub(super) fn parse(text: &str) -> Option<Self> {
         text.strip_prefix("usb:").map_or_else(|| Self::of_serial(text), Self::of_usb_path)
     }
@@ -69,8 +55,8 @@ impl fmt::Display for PhoneAddress {
     }
 }
 
-/// Returns true for a text that means itself as an argument of a program, too. A text in brackets
-/// stands for a serial that is missing.
+/// Returns true for a text that means itself as an argument of a program. A text in brackets stands
+/// for a missing serial.
 fn is_plain(text: &str) -> bool {
     // An operator's program may pass it on to a shell. A `*` stands for any rest in a pattern.
     let is_special = |byte: u8| b"*;&|<>$`'\"\\!~{}?^".contains(&byte);
@@ -80,35 +66,26 @@ fn is_plain(text: &str) -> bool {
     (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits) && bytes.first().is_some_and(begins)
 }
 
-/// A frame from a shell on a phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ShellFrame {
     /// Standard output.
     Output(Vec<u8>),
-    /// The exit status. The command has ended.
     Exit(u8),
     /// Standard error, or a kind that does not matter.
     Other,
 }
 
-/// Splits the bytes of a shell into frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameDecoder {
     pending: Vec<u8>,
-    /// The bytes of all frames so far.
     decoded: usize,
 }
 
 impl FrameDecoder {
-    /// Adds bytes from the connection.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Returns the next frame; `None` if more bytes are needed.
-    ///
-    /// # Errors
-    /// The phone sends too much, or an exit status that is none.
     pub(super) fn next_frame(&mut self) -> Result<Option<ShellFrame>, Unreachable> {
         let Some((&[kind, ref length @ ..], rest)) = self.pending.split_first_chunk::<HEAD>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
@@ -129,7 +106,6 @@ impl FrameDecoder {
     }
 }
 
-/// Returns a frame of standard input.
 pub(super) fn encode_input(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX).to_le_bytes();
     [&[0], &length[..], data].concat()

@@ -1,12 +1,9 @@
-//! The typed calls of the platform. A request is signed, guarded and sent, and one table interprets
-//! its answer.
+//! The typed calls of the platform. A request is signed, guarded and sent, and one table
+//! ([`codes`]) interprets its answer.
 //!
-//! Reads may be retried within the guard's budget. A call that changes something is sent once. Its
-//! outcome is the platform's answer, which can be a refusal, or it was not sent, or it is unknown.
-//! A code that is not in the table means unknown.
-//!
-//! Bodies, headers and answers are never logged; the vendor's texts leave only as [`Remark`]s.
-//! Start at [`Api::read`] and [`Api::start`].
+//! Reads are retried within the guard's budget. A call that changes something is sent once. Bodies,
+//! headers and answers are never logged; the vendor's texts leave only as [`Remark`]s. Start at
+//! [`Api::read`] and [`Api::start`].
 
 mod answer;
 mod calls;
@@ -38,7 +35,6 @@ use toolwarrant::{Clock, Timestamp};
 use unserved::UnservedCalls;
 use url::Url;
 
-/// One account of a platform, and the connection to it.
 #[derive(Debug)]
 pub struct Api {
     origin: String,
@@ -49,43 +45,31 @@ pub struct Api {
     guard: Guard,
     clock: Clock,
     unserved: UnservedCalls,
-    /// True if the account's V2 signatures cover the bodies of commands.
     signs_commands: AtomicBool,
-    /// The milliseconds by which the platform's clock was ahead of this machine's at the latest
-    /// answer.
     skew: Mutex<Option<i64>>,
 }
 
-/// The address of an account's platform, and the settings of calls to it.
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
     /// `https://` and the host, without a path. Plain http only for this machine.
     pub base_url: Url,
-    /// The prefix of the paths of [`ApiCall`]: `/vcpcloud/api/padApi` (VMOS Cloud),
-    /// `/vsphone/api/padApi` (VSPhone) or empty (ARMCloud).
+    /// The prefix of paths: `/vcpcloud/api/padApi` (VMOS Cloud), `/vsphone/api/padApi` (VSPhone) or
+    /// empty (ARMCloud).
     pub prefix: String,
-    /// The family, which decides the names of the calls.
     pub family: Family,
-    /// The scheme that signs requests.
     pub scheme: Scheme,
-    /// The time for one exchange of a read, usually [`READ_WITHIN`]. A read with its waits and
-    /// retries has twice as much.
+    /// For one exchange. A read with its waits and retries has twice as much.
     pub read_within: Duration,
-    /// The time for the exchange of a call that changes something, usually [`WRITE_WITHIN`]. After
-    /// it, the outcome is unknown.
+    /// For one exchange, after which the outcome is unknown.
     pub write_within: Duration,
 }
 
-/// The time for a read. It is long, because the platform runs commands for 5 seconds.
+/// Long, because the platform runs commands for 5 seconds.
 pub const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// The time for a write. It is long, because the outcome is unknown if the answer comes too late.
+/// Long, because the outcome is unknown if the answer comes too late.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Checks that a base URL consists of a scheme and a host only.
-///
-/// # Errors
-/// The expected form.
 pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
     let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if is_bare && url.username().is_empty() && url.password().is_none() {
@@ -94,37 +78,28 @@ pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
     Err("a base URL has only a scheme and a host; expected one like https://api.vmoscloud.com")
 }
 
-/// The result of one attempt.
 type CallResult<T> = Result<T, Trouble>;
 
-/// A request to be exchanged.
 struct Exchange<'a> {
     class: Class,
     call: ApiCall,
     path: &'a str,
     body: &'a str,
-    /// The permission to send it.
     leave: &'a Leave,
 }
 
-/// An attempt without a result.
 #[derive(Debug)]
 struct Trouble {
     error: ApiError,
-    /// True if the same read may succeed a moment later.
     may_pass: bool,
 }
 
-/// The pause before a read is tried again; it grows by [`PAUSE_GROWTH`] each time.
+/// Before a read is tried again. It grows by [`PAUSE_GROWTH`] each time.
 const PAUSE: Duration = Duration::from_millis(250);
 
 const PAUSE_GROWTH: u32 = 4;
 
 impl Api {
-    /// Sets up an account. Does not send anything.
-    ///
-    /// # Errors
-    /// The base URL or the prefix is not valid, or the system has no certificate authorities.
     pub fn new(settings: ApiSettings, keys: AccountKeys, guard: Guard, clock: Clock) -> anyhow::Result<Self> {
         let ApiSettings { base_url, prefix, .. } = &settings;
         judge_base_url(base_url).map_err(anyhow::Error::msg)?;
@@ -145,39 +120,30 @@ impl Api {
         })
     }
 
-    /// Returns the guard of this account.
     #[must_use]
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Returns the calls that were answered with 404 since they last worked, each with the time
-    /// from which it is tried again; a time in the past if the next such call tries.
+    /// Returns the calls that were answered with 404 since they last worked, and when they are
+    /// tried again. A time in the past means at the next call.
     #[must_use]
     pub fn list_unserved(&self) -> Vec<(ApiCall, Timestamp)> {
         self.unserved.list()
     }
 
-    /// Lets the next call of each kind try again, whatever was answered with 404.
     pub fn retry_unserved(&self) {
         self.unserved.end_pauses();
     }
 
-    /// Returns the milliseconds by which the platform's clock was ahead of this machine's at the
-    /// latest answer; negative if it was behind. `None` before the first answer that contains a
-    /// time. Refusals contain it, too. The platform refuses signatures that differ by 5 minutes or
-    /// more.
+    /// Returns the milliseconds by which the platform's clock was ahead at the latest answer. The
+    /// platform refuses signatures that differ by 5 minutes or more.
     #[must_use]
     pub fn skew(&self) -> Option<i64> {
         *lock(&self.skew)
     }
 
-    /// Reads. If the platform cannot be reached or gives no answer, the read is retried within the
-    /// guard's budget.
-    ///
-    /// # Errors
-    /// There is no answer that can be read as `T`. For a read, the kinds of error differ only in
-    /// their text.
+    /// Reads, with retries within the guard's budget. The kinds of error differ only in their text.
     pub async fn read<T: DeserializeOwned>(
         &self,
         class: Class,
@@ -203,10 +169,8 @@ impl Api {
         }
     }
 
-    /// Sends a call that changes something, once and only with `leave`.
-    ///
-    /// # Errors
-    /// See [`ApiError`]. An answer of success that is not a `T` is [`ApiError::Unknown`].
+    /// Sends a call that changes something, once and only with `leave`. A success that is not a `T`
+    /// is [`ApiError::Unknown`].
     pub async fn write<T: DeserializeOwned>(
         &self,
         call: ApiCall,
@@ -218,14 +182,11 @@ impl Api {
         parse_data(&data)
     }
 
-    /// Starts a task of the platform on one pad, which must be the only one that `body` names.
-    /// Sends the call once, and only with `leave`.
+    /// Starts a task on one pad, the only one that `body` names, once and only with `leave`.
     ///
-    /// # Errors
-    /// See [`ApiError`]. The outcome is unknown if the answer has no task for exactly this pad. It
-    /// is also unknown if the answer says that such a task is queued already. That task can be an
-    /// earlier request whose answer was lost, so the effect may come. But it can have other
-    /// arguments, so its end is not the end of this call.
+    /// The outcome is unknown if the answer has no task for exactly this pad, or says that such a
+    /// task is queued already. That task can be an earlier request whose answer was lost, so the
+    /// effect may come. But it can have other arguments, so its end is not the end of this call.
     pub async fn start(
         &self,
         call: ApiCall,
@@ -236,7 +197,6 @@ impl Api {
         self.write::<Started>(call, body, leave).await?.on(pad_code)
     }
 
-    /// Makes one attempt. Returns the data of a success as JSON.
     async fn attempt(&self, class: Class, call: ApiCall, body: &str, leave: &Leave) -> CallResult<Box<str>> {
         let last = |error| Trouble { error, may_pass: false };
         let Some(path) = call.path(self.settings.family) else {
@@ -252,7 +212,7 @@ impl Api {
         let signed = |signs_body| if signs_body { body } else { "" };
         let (mut judged, mut pass) = self.exchange(&order, signed(signs_body)).await?;
         // The vendor does not document which of the two an account wants. A request with a wrong
-        // signature was not carried out, so the other one is tried, once.
+        // signature was not carried out, so the other is tried, once.
         if may_leave_out && judged.code == Some(codes::WRONG_SIGNATURE) {
             pass.end(CallEnd::Answered);
             (judged, pass) = self.exchange(&order, signed(!signs_body)).await?;
@@ -301,8 +261,8 @@ impl Api {
         }
     }
 
-    /// Makes one exchange under the guard. The caller must report its end to the returned pass.
-    /// `signed` is the part of the body that is signed.
+    /// Makes one exchange. The caller must report the end to the pass. `signed` is the part of the
+    /// body that is signed.
     async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> CallResult<(Judged, Pass<'_>)> {
         let Exchange { class, call, path, body, leave } = *order;
         let deadline = leave.not_after();
@@ -367,8 +327,7 @@ fn to_json(body: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(body).map_err(|_| ApiError::NotSent("the arguments cannot be written as JSON".into()))
 }
 
-/// Parses the data of an answer. The texts of parse errors can quote the answer, so they are left
-/// out.
+/// Leaves out the texts of parse errors, which can quote the answer.
 fn parse_data<T: DeserializeOwned>(data: &str) -> Result<T, ApiError> {
     serde_json::from_str(data).map_err(|error| {
         ApiError::Unknown(format!("the data of the answer has another shape ({:?})", error.classify()).into())

@@ -1,5 +1,4 @@
-//! Changes of pads, readings on them and `platform check`: [`WritePort`], [`CheckPort`] and
-//! [`Shell`].
+//! Changes of pads, readings on them and `platform check`.
 
 use super::api::{Accepted, ApiCall, ApiError, Family, Rows};
 use super::listing::InfosQuery;
@@ -26,22 +25,19 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
 use toolwarrant::text::{Secret, Words, words};
 
-/// The time until the first look at a command on a phone, which doubles for each further look; and
-/// the longest time for a command. Platforms refuse a second call about a pad within 2 seconds,
-/// such as the one that follows a reading.
+/// Before the first look at a command, doubled for each further look, and for the whole command.
+/// Platforms refuse a second call about a pad within 2 seconds.
 const LOOK_AFTER: Duration = Duration::from_millis(2_100);
 const COMMAND_WITHIN: Duration = Duration::from_secs(25);
 
-/// The pause before a command that came too often is sent again.
+/// Before a command that came too often is sent again.
 const TOO_OFTEN: Duration = Duration::from_secs(2);
 
-/// The greatest difference to the platform's clock that `platform check` accepts. From 5 minutes
-/// on, the platform refuses signatures.
+/// From a difference of 5 minutes on, the platform refuses signatures.
 const SKEW_MAX_SECONDS: i64 = 60;
 
 impl Armcloud {
-    /// Sends a command to its pad. Returns `None` if it was accepted and the platform does not name
-    /// a task.
+    /// Returns `None` if the command was accepted and the platform names no task.
     async fn transmit(&self, command: &Command, leave: Leave) -> Result<Option<Accepted>, ApiError> {
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
             // Without an entry, an address that a proxy chose could count as the phone's own.
@@ -78,7 +74,7 @@ impl Armcloud {
         }
     }
 
-    /// Limits the provability of a reading to the directions that are proven on this account.
+    /// Limits the provability to what is proven on this account.
     fn restrict(&self, direction: Direction, provability: Provability) -> Provability {
         match provability {
             Provability::Both if !self.ledger.is_proven(None, direction, &self.identity) => Provability::Presence,
@@ -87,8 +83,8 @@ impl Armcloud {
     }
 }
 
-/// Returns the body of `setProxy`, or `None` if the platform cannot express the proxy. The platform
-/// would silently ignore members of other names.
+/// Returns `None` if the platform cannot express the proxy. It would silently ignore members of
+/// other names.
 fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
     let SetProxyArgs { device_id: _, scheme, host, port, username, password, idempotency_key: _ } = args;
     let name = match scheme {
@@ -108,14 +104,13 @@ fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
     Some(body)
 }
 
-/// The answer to `stsTokenByPadCode`.
 #[derive(Deserialize)]
 struct Issued {
     token: String,
 }
 
 impl WritePort for Armcloud {
-    /// On the pad, name and password are stored in a list that `|` separates.
+    /// Refuses `|`, which separates name and password on the pad.
     fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
         let username = args.username.as_ref().map(|name| ("username", name.as_str()));
         let password = args.password.as_ref().map(|password| ("password", password.expose().as_str()));

@@ -1,9 +1,8 @@
 //! Reads the whole list of pads, or one pad again, from the platform's calls.
 //!
-//! `infos` has every pad, in pages. `userPadList` has names and seats if the platform has seats.
-//! Totals and sizes in the answers are not trusted: a page is the last one only if it has no new
-//! pad. An incomplete list is an error, because missing pads would otherwise count as gone.
-//! [`Lists`] makes, retries and limits the calls. Start at [`Listing`].
+//! `infos` has every pad, in pages. `userPadList` has names and seats, on VMOS Cloud and VSPhone.
+//! Totals and sizes in the answers are not trusted: only a page without a new pad is the last. An
+//! incomplete list is an error, because missing pads would count as gone. Start at [`Listing`].
 
 use super::rows::{CodeChanges, Pad, PadRows};
 use crate::adapter_kit::phone_ledger::refresh::Source;
@@ -14,96 +13,73 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
-/// The rows of a page: the most that ARMCloud accepts.
+/// The most that ARMCloud accepts.
 const ROWS: u32 = 1_000;
 
-/// The rows of a page for platforms that refuse or cut larger ones.
+/// For platforms that refuse or cut larger pages.
 const ROWS_REFUSED: u32 = 100;
 
-/// The most pages of a list. A longer one counts as endless.
 const PAGES_MAX: u32 = 1_000;
 
-/// The most pads of a list.
 const PADS_MAX: usize = 100_000;
 
-/// The calls from which lists are made.
 pub trait Lists: Send + Sync + 'static {
-    /// Calls `infos`.
     fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
 
-    /// Calls `userPadList`, which VMOS Cloud and VSPhone have.
     fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
 
-    /// Calls `queryPadIdChangeRecords`.
     fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>>;
 
-    /// Returns the time until which no call is sent, if known.
     fn pause_end(&self) -> Option<Timestamp>;
 }
 
-/// The body of `infos`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InfosQuery {
-    /// The number of the page, from 1.
+    /// From 1.
     pub page: u32,
-    /// Rows of a page.
     pub rows: u32,
-    /// The pads to list; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pad_codes: Vec<String>,
 }
 
-/// The body of `userPadList`. An empty one lists all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SeatsQuery {
-    /// The number of the page, from 1. Sent only to platforms that answer in pages.
+    /// From 1. Sent only to platforms that answer in pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<u32>,
-    /// Rows of a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u32>,
-    /// The seats to list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equipment_ids: Vec<i64>,
-    /// The pad to list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad_code: Option<String>,
 }
 
-/// The reason that a call returned no rows.
 #[derive(Clone, Debug)]
 pub enum NoList {
-    /// The platform does not serve this call (HTTP 404), at least for now.
+    /// HTTP 404, at least for now.
     Unsupported,
-    /// There is no such pad.
     NoSuchPad,
-    /// The platform does not accept these parameters.
     Refused(Unreachable),
-    /// There was no usable answer.
     Failed(Unreachable),
 }
 
-/// Reads lists through `L`.
 pub struct Listing<L> {
     lists: L,
-    /// True if pages of 1,000 rows were refused or cut.
+    /// Pages of [`ROWS`] were refused or cut.
     has_small_pages: AtomicBool,
 }
 
 impl<L: Lists> Listing<L> {
-    /// Creates a listing that has not read yet.
     #[must_use]
     pub fn new(lists: L) -> Self {
         Self { lists, has_small_pages: AtomicBool::new(false) }
     }
 
-    /// Reads a phone of the ledger again, and updates the ledger.
-    ///
-    /// # Errors
-    /// The platform gave no usable answer, or none about this phone. One answer is no evidence that
-    /// the phone is gone: two lists in a row are.
+    /// Updates the ledger. One answer without the phone is an error, but no evidence that the phone
+    /// is gone: two lists in a row are.
     pub async fn reread(
         &self,
         ledger: &PhoneLedger<Pad>,
@@ -118,12 +94,7 @@ impl<L: Lists> Listing<L> {
         listed.ok_or_else(|| Unreachable("the platform shows another phone, or a list was not stored".into()))
     }
 
-    /// Reads one pad again: its row, and the records about its code. A pad whose code has changed
-    /// is found by its seat, or by the records of changed codes. Returns `None` if there is no such
-    /// pad.
-    ///
-    /// # Errors
-    /// The platform gave no usable answer.
+    /// Finds a pad whose code has changed by its seat, or by the records of changed codes.
     pub async fn read_one(&self, known: &Pad) -> Result<Option<(Pad, Vec<Recoded>)>, Unreachable> {
         let code = known.code();
         let seat = known.serial().and_then(|seat| seat.parse().ok());
@@ -148,7 +119,6 @@ impl<L: Lists> Listing<L> {
         Ok(found.filter(|pad| !pad.is_deleted()).map(|pad| (pad, recoded)))
     }
 
-    /// Finds the new code of a pad in the records of changed codes.
     async fn find_by_record(&self, code: &str) -> Result<(Option<Pad>, Vec<Recoded>), Unreachable> {
         let records = self.records().await?;
         let changed: HashMap<&str, &str> =
@@ -163,7 +133,6 @@ impl<L: Lists> Listing<L> {
         Ok((found, way))
     }
 
-    /// Returns the row of one pad in `infos`. Rows of other pads are ignored.
     async fn info(&self, code: &str) -> Result<Option<Pad>, Unreachable> {
         let ask = InfosQuery { page: 1, rows: ROWS_REFUSED, pad_codes: vec![code.to_owned()] };
         match self.lists.infos(&ask).await {
@@ -172,7 +141,6 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// Returns one answer of `userPadList`, which is empty if the platform has no seats.
     async fn seats(&self, ask: &SeatsQuery) -> Result<PadRows, Unreachable> {
         match self.lists.user_pad_list(ask).await {
             Err(NoList::NoSuchPad | NoList::Unsupported) => Ok(PadRows::default()),
@@ -180,7 +148,7 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// Returns all rows of `userPadList`. As documented, it has no pages.
+    /// As documented, `userPadList` has no pages.
     async fn all_seats(&self) -> Result<Vec<Pad>, Unreachable> {
         let (mut ask, mut all) = (SeatsQuery::default(), Collected::default());
         for page in 1..=PAGES_MAX {
@@ -194,7 +162,6 @@ impl<L: Lists> Listing<L> {
         Err(endless())
     }
 
-    /// Returns the rows of all pages of `infos`.
     async fn infos(&self) -> Result<Vec<Pad>, Unreachable> {
         loop {
             let small = self.has_small_pages.load(Relaxed);
@@ -206,8 +173,7 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// Does the same as [`Self::infos`] with this number of rows per page. Returns `None` if the
-    /// platform does not accept that many.
+    /// Returns `None` if the platform does not accept this many rows.
     async fn infos_by(&self, rows: u32) -> Result<Option<Vec<Pad>>, Unreachable> {
         let mut all = Collected::default();
         let mut short = false;
@@ -221,8 +187,7 @@ impl<L: Lists> Listing<L> {
                 return Ok(Some(all.into_pads()));
             }
             if short && rows > ROWS_REFUSED {
-                // A short page was not the last one. So pages are cut, and the rows that were cut
-                // off may be missing.
+                // Pages are cut, because a short one was not the last. Rows may be missing.
                 return Ok(None);
             }
             short = count < rows as usize;
@@ -271,16 +236,11 @@ impl<L: Lists> Source<Pad> for Listing<L> {
     }
 }
 
-/// The rows of several pages. Pages shift while they are read, so a row can come twice; the later
-/// one counts.
+/// The rows so far. Pages shift while they are read, so a row can come twice. The later one counts.
 #[derive(Default)]
 struct Collected(BTreeMap<(String, Option<String>), Pad>);
 
 impl Collected {
-    /// Adds a page. Returns true if it brought a new pad.
-    ///
-    /// # Errors
-    /// No row can be read, or there are too many.
     fn add(&mut self, page: PadRows) -> Result<bool, Unreachable> {
         if page.pads.is_empty() && page.count > 0 {
             return Err(Unreachable("no row of a page has a code of a pad".into()));

@@ -1,5 +1,4 @@
-//! The progress of a task that the platform has accepted: `padTaskDetail`, and the meaning of its
-//! numbers.
+//! The progress of a task that the platform has accepted (`padTaskDetail`).
 
 use super::api::{Api, ApiCall, ApiError, Int, Rows, Scalar};
 use crate::adapter_kit::guard::Class;
@@ -8,7 +7,6 @@ use serde_json::json;
 use toolwarrant::tasks::Sent;
 use toolwarrant::text::Remark;
 
-/// One row of `padTaskDetail`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -23,25 +21,17 @@ struct Row {
     error_msg: Scalar,
 }
 
-/// The progress of a task.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It waits, runs, or is not known yet: a new task may be absent for a moment.
+    /// Waits, runs, or is not known yet: a new task may be absent for a moment.
     Open,
-    /// The platform has done what it was asked, which does not yet prove an effect on the phone.
-    /// Contains the output of a command.
+    /// Has the output of a command, and does not yet prove an effect on the phone.
     Done(String),
-    /// The platform reports that it failed, or was cancelled.
     Failed(Remark),
-    /// The platform does not know the outcome.
     Unknown(Remark),
 }
 
-/// Asks the platform for the progress of a task on a pad. If the platform has begun its numbers
-/// again, another pad may have the task.
-///
-/// # Errors
-/// The platform gave no usable answer.
+/// Reads a task. Another pad may have the task, if the platform has begun its numbers again.
 pub(super) async fn progress(api: &Api, task_id: i64, pad_code: &str) -> Result<Progress, ApiError> {
     let asked = json!({"taskIds": [task_id]});
     let rows: Rows<Row> = api.read(Class::Read, ApiCall::TaskDetail, &asked).await?;
@@ -55,8 +45,8 @@ impl Row {
 
     /// Interprets the status: 1 waiting, 2 running, 3 done, 9 queued, -1 all failed, -2 part
     /// failed, -3 cancelled, -4 timed out, -5 abnormal. For one pad, "part failed" is not
-    /// conclusive, and neither is an unknown number. All are final: no status is known to pass, so
-    /// the engine does not send again.
+    /// conclusive, and neither is an unknown number. No status is known to pass, so the engine does
+    /// not send again.
     fn progress(self) -> Progress {
         let Self { task_id: _, pad_code: _, task_status, task_result, error_msg } = self;
         let text = |value: Scalar| value.as_text().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -72,7 +62,6 @@ impl Row {
 }
 
 impl Progress {
-    /// Converts the progress for the engine.
     pub(super) fn into_sent(self, task_id: i64) -> Sent {
         match self {
             Self::Open => Sent::Pending(task_id.to_string()),

@@ -1,10 +1,9 @@
-//! The rows of the platform's lists about phones, which it calls *pads*: parsed from any form of
-//! answer, and shown in the contract's terms.
+//! The rows of the platform's lists about phones, which it calls *pads*, shown in the contract's
+//! terms.
 //!
-//! The lists are inconsistent. A number may be a string. A member may be missing, null or of
-//! another type. The rows may be an array or a member of an object. A value that cannot be read
-//! counts as missing, and a row without a code is dropped. [`conditions`] is the only table of
-//! states, and [`shown`] makes a snapshot of a row. This module does not send anything.
+//! Members may be missing or of another type. A value that cannot be read counts as missing, and a
+//! row without a code is dropped. [`conditions`] is the only table of states, and [`views`] makes a
+//! snapshot of a row.
 
 mod conditions;
 mod loose;
@@ -20,14 +19,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// The rows of an answer of `infos` or `userPadList`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PadRows {
-    /// The pads that could be read.
     pub pads: Vec<Pad>,
-    /// The number of all rows, including those that could not be read.
+    /// Includes rows that could not be read.
     pub count: usize,
-    /// True if they came as a page, in an object, and not as a plain array.
+    /// The rows were in an object.
     pub paged: bool,
 }
 
@@ -39,7 +36,7 @@ impl<'de> Deserialize<'de> for PadRows {
     }
 }
 
-/// The answer of `queryPadIdChangeRecords`.
+/// From `queryPadIdChangeRecords`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeChanges(pub Vec<Recoded>);
 
@@ -63,8 +60,7 @@ impl<'de> Deserialize<'de> for CodeChanges {
     }
 }
 
-/// Returns the rows of a list. An object that is neither a list nor a row must not count as an
-/// empty list.
+/// Refuses an object that is neither a list nor a row, which must not count as an empty list.
 fn deserialize_rows<'de, D: Deserializer<'de>, T>(
     from: D,
     keep: fn(&str) -> serde_json::Result<Option<T>>,

@@ -1,9 +1,8 @@
-//! Signatures of the platform's requests: the signed data, and the headers that carry the
-//! signature. Both schemes use the same pair of keys.
+//! Signatures of the platform's requests. Both schemes use the same pair of keys.
 //!
-//! Neither scheme protects as much as it seems. V4 does not cover the path, so a signature is valid
-//! for every endpoint until it expires; V2 leaves out the bodies of commands. TLS protects the
-//! requests. The signed bytes are exactly the sent bytes.
+//! V4 does not cover the path, so a signature is valid for every endpoint until it expires; V2
+//! leaves out the bodies of commands. TLS protects the requests. The signed bytes are exactly the
+//! sent bytes.
 
 #[cfg(test)]
 mod tests;
@@ -14,47 +13,38 @@ use toolwarrant::Timestamp;
 use toolwarrant::base::hex;
 use toolwarrant::text::Secret;
 
-/// A scheme that signs requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// HMAC-SHA256 with a key derived from the day. All three platforms support it.
+    /// HMAC-SHA256 with a key derived from the day, on all three platforms.
     V4,
-    /// SHA-256 over the secret key, the time, the path and the body. VMOS Cloud and VSPhone support
-    /// it.
+    /// SHA-256 over secret key, time, path and body, on VMOS Cloud and VSPhone.
     V2,
 }
 
-/// The keys of an account.
 #[derive(Debug)]
 pub struct AccountKeys {
-    /// The identifier of the account.
     pub access_key: String,
-    /// The key that signs. It is never sent.
     pub secret_key: Secret<String>,
 }
 
-/// A POST to be signed.
 #[derive(Clone, Copy, Debug)]
 pub struct Signable<'a> {
-    /// The platform's host, without a port.
     pub host: &'a str,
-    /// The whole path, with the platform's prefix.
     pub path: &'a str,
-    /// The signed part of the body: the body as it is sent, or nothing if the scheme leaves it out.
+    /// Empty if the scheme leaves it out.
     pub body: &'a str,
-    /// The platform's time as far as it is known; the platform accepts a difference of 5 minutes.
+    /// The platform accepts a difference of 5 minutes.
     pub at: Timestamp,
 }
 
-/// The content type of all bodies. V4 signs exactly this text.
+/// V4 signs exactly this text.
 const CONTENT_TYPE: &str = "application/json;charset=UTF-8";
 
 const SERVICE: &str = "armcloud-paas";
 const SIGNED_HEADERS: &str = "content-type;host;x-content-sha256;x-date";
 
 impl AccountKeys {
-    /// Returns the headers of a signed request, with names in lower case. Their values are not
-    /// secret, but anyone who has them can send the same request for 5 minutes.
+    /// Returns headers. They are not secret, but good for the same request for 5 minutes.
     #[must_use]
     pub fn headers(&self, scheme: Scheme, request: Signable<'_>) -> Vec<(&'static str, String)> {
         match scheme {
@@ -87,7 +77,6 @@ impl AccountKeys {
         hex::encode(&mac(&self.signing_key(day), &text))
     }
 
-    /// Returns the key of a day.
     fn signing_key(&self, day: &str) -> [u8; 32] {
         let by_day = mac(self.secret_key.expose().as_bytes(), day);
         mac(&mac(&by_day, SERVICE), "request")
@@ -116,7 +105,6 @@ fn string_to_sign(date: &str, canonical: &str) -> String {
     format!("HMAC-SHA256\n{date}\n{day}/{SERVICE}/request\n{}", hex::encode(&Sha256::digest(canonical)))
 }
 
-/// Writes a time as `20260102T030405Z`: RFC 3339 without separators and fractions.
 fn date(at: Timestamp) -> String {
     let text = at.to_string();
     let digits = text.chars().take_while(|c| *c != '.').filter(|c| c.is_ascii_alphanumeric());

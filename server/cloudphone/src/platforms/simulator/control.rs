@@ -1,5 +1,4 @@
-//! [`WritePort`] and [`CheckPort`] for the simulated fleet: accepts and answers commands, and reads
-//! their effects on the phones.
+//! Commands of the simulated fleet, and readings of their effects.
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
@@ -82,11 +81,7 @@ impl CheckPort for Sim {
 }
 
 impl Sim {
-    /// Accepts a command and decides all of its consequences. Returns its number, or `None` if the
-    /// command is lost.
-    ///
-    /// # Errors
-    /// The reason that the command was refused.
+    /// Decides all consequences of a command. Returns its number; `None` if it is lost.
     fn take(&self, request: TaskId, command: &Command) -> Result<Option<usize>, String> {
         self.reach().map_err(|error| error.to_string())?;
         let (device, change) = read(command);
@@ -110,7 +105,6 @@ impl Sim {
         Ok(Some(number))
     }
 
-    /// Returns true if a phone offers a change now, and can make it.
     fn can(&self, phone: &PhoneAt, change: &Change) -> bool {
         let snapshot = self.snapshot(phone);
         let power = |action| snapshot.offers(DeviceCapability::Power) && snapshot.power_actions.contains(&action);
@@ -128,8 +122,6 @@ impl Sim {
         }
     }
 
-    /// Returns the platform's report about an operation now; `None` if there is no operation with
-    /// this number.
     fn report(&self, number: usize) -> Option<(TakenCommand, Sent)> {
         let taken = self.record().truth.operation(number)?.clone();
         let sent = match taken.answer {
@@ -140,7 +132,6 @@ impl Sim {
         Some((taken, sent))
     }
 
-    /// Waits for the answer to a send.
     async fn answer(&self, number: usize) -> Sent {
         let lost = || Sent::NoAnswer("no answer in time".into());
         let Some((TakenCommand { reply, answer_at, .. }, sent)) = self.report(number) else { return lost() };
@@ -179,7 +170,6 @@ impl Sim {
         })
     }
 
-    /// Finds a phone that is running and can be read.
     fn awake(&self, id: &DeviceId) -> Result<PhoneAt, Unreachable> {
         self.reach()?;
         let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
@@ -187,7 +177,7 @@ impl Sim {
     }
 }
 
-/// Returns the phone and the change of a command. Drops its credentials.
+/// Drops the credentials.
 fn read(command: &Command) -> (&DeviceId, Change) {
     match command {
         Command::SetProxy(args) => (&args.device_id, Change::SetProxy(endpoint(args))),
@@ -208,7 +198,6 @@ fn endpoint(args: &SetProxyArgs) -> ProxyEndpoint {
     ProxyEndpoint { scheme: *scheme, host: host.as_str().to_owned(), port: *port }
 }
 
-/// Returns the name of an operation: the number of its command as text.
 fn operation(number: usize) -> String {
     format!("operation-{number}")
 }

@@ -7,23 +7,19 @@ use std::sync::{Arc, LazyLock};
 use toolwarrant::base::SplitMix;
 use toolwarrant::text::Untrusted;
 
-/// The most phones that a fleet has.
 pub const DEVICES_MAX: u32 = 1_000_000;
 
-/// Returns the id of a phone. It has seven digits, so ids and indices have the same order.
+/// Returns an id of seven digits, so that ids and indices have the same order.
 pub(super) fn device_id(index: u32) -> DeviceId {
     let Ok(id) = DeviceId::new(&format!("phone-{index:07}")) else { unreachable!("letters, a dash and seven digits") };
     id
 }
 
-/// Finds the index of a phone among the first `devices`, by its id.
 pub(super) fn index(id: &str, devices: u32) -> Option<u32> {
     let digits = id.strip_prefix("phone-").filter(|digits| digits.len() == 7 && !digits.starts_with('+'))?;
     digits.parse().ok().filter(|index| (1..=devices).contains(index))
 }
 
-/// Returns the index of the first phone whose id comes after `id`. Uses bisection if `id` belongs
-/// to no phone.
 pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
     if let Some(index) = index(id.as_str(), devices) {
         return index + 1;
@@ -36,7 +32,7 @@ pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
     low
 }
 
-/// The random draws of one phone, always the same: first its part, then its spec.
+/// The same draws for one phone at all times: first its part, then its spec.
 pub(super) struct Draw(SplitMix);
 
 impl Draw {
@@ -44,8 +40,7 @@ impl Draw {
         Self(SplitMix(seed ^ (u64::from(index) << 32)))
     }
 
-    /// Draws the part. The first phones have those of the cast. Of the others, every second is
-    /// plain and the rest draw any part.
+    /// Draws the part. After the cast, every second phone is plain and the rest draw any.
     pub(super) fn part(&mut self, index: u32) -> Part {
         match CAST.get(index as usize - 1) {
             Some(part) => *part,
@@ -54,7 +49,6 @@ impl Draw {
         }
     }
 
-    /// Draws the spec, which phones share.
     pub(super) fn spec(&mut self) -> Arc<DeviceSpec> {
         static SPECS: LazyLock<[[Arc<DeviceSpec>; REGIONS.len()]; MODELS.len()]> =
             LazyLock::new(|| MODELS.map(|model| REGIONS.map(|region| Arc::new(spec(model, region)))));
@@ -82,8 +76,7 @@ fn spec((model, os_version, numbers): Model, region: &str) -> DeviceSpec {
 
 type Model = (&'static str, &'static str, [i64; 6]);
 
-/// Models: name, Android version, then cores, memory in MB, storage in GB, screen width, height and
-/// density.
+/// Name, Android version, cores, memory in MB, storage in GB, screen width, height and density.
 const MODELS: [Model; 4] = [
     ("Cirrus S", "12", [4, 4_096, 32, 720, 1_280, 320]),
     ("Cirrus M", "13", [8, 6_144, 64, 1_080, 1_920, 420]),
@@ -93,15 +86,11 @@ const MODELS: [Model; 4] = [
 
 const REGIONS: [&str; 5] = ["ap-southeast", "eu-central", "eu-west", "us-east", "us-west"];
 
-/// Networks of simulated public addresses, all in 2001:db8::/32, which is for documentation (RFC
-/// 3849).
+/// In 2001:db8::/32, for documentation (RFC 3849).
 #[derive(Clone, Copy)]
 pub(super) enum Network {
-    /// Addresses of phones, by index.
     Phones = 0,
-    /// Addresses of proxies, by host and port.
     Proxies = 1,
-    /// Addresses that are used once.
     Rotating = 2,
 }
 
@@ -111,7 +100,7 @@ impl Network {
     }
 }
 
-/// Hashes `words` to a number. Not for secrets.
+/// Mixes words, but not for secrets.
 pub(super) fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(0, |mixed, word| SplitMix(mixed ^ word).next())
 }

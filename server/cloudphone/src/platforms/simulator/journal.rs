@@ -1,11 +1,9 @@
-//! The journal: a file from which the truth is restored after a restart. A fleet may also have no
-//! journal.
+//! The journal: the file from which the truth is restored after a restart.
 //!
 //! The first line identifies the file; each other line is one command as JSON. A line is written
-//! before its command is answered or takes effect, so the end of the process does not undo anything
-//! that a client could have seen. A file that has grown is rewritten: it then has the states that
-//! its old commands led to, and the commands since then. It does not contain user names or
-//! passwords.
+//! before its command is answered or takes effect, so a restart undoes nothing that a client could
+//! have seen. A file that has grown is rewritten with the states that old commands led to. It has
+//! no user names and passwords.
 
 use super::fleet::DEVICES_MAX;
 use super::truth::{Folded, PhoneState, SettledPhone, TakenCommand, Truth};
@@ -20,28 +18,23 @@ use toolwarrant::base::durable;
 
 const VERSION: u32 = 1;
 
-/// The version of a file that was folded: its second line is a [`Folded`].
+/// The second line is a [`Folded`].
 const FOLDED: u32 = 2;
 
-/// The size in bytes at which a journal is folded. If twice the size after the last fold is more,
-/// that counts instead.
+/// In bytes. Twice the size after the last fold counts if it is more.
 const FOLD_AT: u64 = 16 << 20;
 
-/// The time for which the engine can ask about a command after its last consequence. Tasks end much
-/// sooner.
+/// The engine may ask about a command this long after its last consequence. Tasks end much sooner.
 const REMEMBERED: Duration = Duration::from_hours(24);
 
-/// The place where commands are recorded.
 #[derive(Debug)]
 pub(super) enum Journal {
-    /// In memory only: they are forgotten when the process ends.
+    /// Forgets the commands when the process ends.
     Memory,
-    /// In a file. Its first `length` bytes are whole lines. It is folded when `length` reaches
-    /// `fold_at`.
+    /// The first `length` bytes are whole lines. The file is folded at `fold_at`.
     File { path: PathBuf, file: File, seed: u64, length: u64, fold_at: u64 },
 }
 
-/// The first line. The commands are valid for one fleet only, which the seed identifies.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -50,13 +43,8 @@ struct Header {
 }
 
 impl Journal {
-    /// Opens the journal of the fleet with this seed, or creates it, and returns the truth that it
-    /// contains. `initial_state` makes the state of a phone without commands. A last line without a
-    /// line break was never answered, and is cut off.
-    ///
-    /// # Errors
-    /// The file cannot be read or written, belongs to another fleet, has another version, or is
-    /// damaged before its last line.
+    /// Opens or creates a journal. `untouched` makes the state of a phone without commands. A last
+    /// line without a line break was never answered, and is cut off.
     pub(super) fn open(path: &Path, seed: u64, untouched: impl Fn(u32) -> PhoneState) -> Result<(Self, Truth)> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
@@ -85,16 +73,12 @@ impl Journal {
         Ok((Self::File { path: path.to_owned(), file, seed, length, fold_at: FOLD_AT }, truth))
     }
 
-    /// Returns true if the journal has grown so large that it should be folded.
     pub(super) fn has_grown(&self) -> bool {
         matches!(self, Self::File { length, fold_at, .. } if length >= fold_at)
     }
 
-    /// Forgets the old commands of `truth`, and rewrites the journal with the rest. After a crash
-    /// the file is the old or the new one. Waits for the disk.
-    ///
-    /// # Errors
-    /// The file cannot be written. The journal stays as it is.
+    /// Forgets old commands and rewrites the journal. After a crash the file is the old or the new
+    /// one. Waits for the disk. An error leaves the journal as it is.
     pub(super) fn fold(&mut self, truth: &mut Truth, now: Timestamp) -> Result<()> {
         let Self::File { path, file, seed, length, fold_at } = self else { return Ok(()) };
         // Raised even if the fold fails, so that it is not tried again with every command.
@@ -114,12 +98,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a command, to the page cache only: it survives the end of the process, as promised,
-    /// but not a power cut. So the call does not wait for the disk and may run under a lock, on a
-    /// thread that serves requests.
-    ///
-    /// # Errors
-    /// The command could not be written. The next line overwrites any part of it.
+    /// Appends a command to the page cache only: it survives the end of the process, but not a
+    /// power cut. So the call may run under a lock on a thread that serves requests. After an
+    /// error, the next line overwrites any part of this one.
     pub(super) fn append(&mut self, taken: &TakenCommand) -> Result<()> {
         let Self::File { file, length, .. } = self else { return Ok(()) };
         let line = line(taken)?;
@@ -129,12 +110,8 @@ impl Journal {
     }
 }
 
-/// Checks the journal at `path` without changing it; a fleet may have it open. A missing or empty
-/// file is sound.
-///
-/// # Errors
-/// The file cannot be read, is not a journal, has another version, or is damaged before its last
-/// line.
+/// Checks a journal without changing it, even if a fleet has it open. A missing or empty file is
+/// sound.
 pub(super) fn examine(path: &Path) -> Result<()> {
     match path.metadata() {
         // Reading from a pipe would wait for a writer.
@@ -145,10 +122,8 @@ pub(super) fn examine(path: &Path) -> Result<()> {
     }
 }
 
-/// The content of a journal.
 struct JournalContents {
     seed: u64,
-    /// The end of its last whole line.
     length: u64,
     folded: Folded,
     phones: Vec<SettledPhone>,
@@ -184,7 +159,6 @@ fn parse(path: &Path, text: &[u8]) -> Result<JournalContents> {
     Ok(JournalContents { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })
 }
 
-/// Checks that a phone with this index can exist.
 fn check_phone(path: &Path, n: u32, phone: u32) -> Result<()> {
     match (1..=DEVICES_MAX).contains(&phone) {
         true => Ok(()),
@@ -193,7 +167,7 @@ fn check_phone(path: &Path, n: u32, phone: u32) -> Result<()> {
 }
 
 fn damage_error(path: &Path, n: u32, why: &serde_json::Error) -> Error {
-    // The error counts lines from the beginning of this line.
+    // The error counts lines from this one.
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();
     wrong(path, &format!("is damaged in line {n}: {why}"))

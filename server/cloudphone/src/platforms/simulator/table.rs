@@ -1,10 +1,9 @@
-//! The last shown view of each phone, by index, with the inputs that it was made from. It is shown
-//! again while the inputs stay the same.
+//! The last shown view of each phone, with the inputs that it was made from. It is shown again
+//! while they stay the same.
 //!
-//! The table consists of pieces. A piece takes storage when one of its phones is shown for the
-//! first time. Pages share the lock of a piece, and hold it while they copy. A caller that finds a
-//! changed phone takes the lock exclusively while it makes the new view: at most once per change.
-//! The table does not know how phones look. Start at [`Table::show`].
+//! A piece of the table takes storage when one of its phones is first shown. Pages share the lock
+//! of a piece while they copy. A caller that finds a changed phone holds it exclusively while it
+//! makes the new view: at most once per change. Start at [`Table::show`].
 
 use super::cast::Part;
 use crate::phones::contract::DeviceState;
@@ -13,59 +12,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockWriteGuard};
 use toolwarrant::base::ignore_poison;
 
-/// The number of phones of a piece.
 const PIECE: u32 = 128;
 
-/// The phones of a fleet, by indices that count from 1.
 #[derive(Debug)]
 pub(super) struct Table(Box<[Piece]>);
 
-/// Consecutive phones, on their own cache lines.
+/// On its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Piece {
-    /// True if one of them has ever received a command.
     written: AtomicBool,
-    /// Empty until one of them is shown.
     shown: RwLock<Box<[Option<LastView>]>>,
 }
 
-/// The last shown view of a phone.
 #[derive(Debug)]
 pub(super) struct LastView {
     pub(super) look: Look,
     pub(super) seen: Arc<DeviceSnapshot>,
 }
 
-/// The inputs that decide how a phone is shown, given its seed and index: its drawn part, and what
-/// time and commands change.
+/// The inputs that decide how a phone is shown, besides seed and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) part: Part,
     pub(super) power: DeviceState,
     pub(super) readable: bool,
-    /// The number of commands that took effect, on which its proxy depends.
+    /// The proxy depends on it.
     pub(super) deeds: u64,
 }
 
 impl Table {
-    /// Creates the table of a fleet.
     pub(super) fn of(devices: u32) -> Self {
         Self((0..devices.div_ceil(PIECE)).map(|_| Piece::default()).collect())
     }
 
-    /// Records that a phone has received a command.
     pub(super) fn write(&self, index: u32) {
         self.at(index).written.store(true, Ordering::Release);
     }
 
-    /// Returns true if a phone of the same piece has ever received a command.
+    /// Returns true if a phone of the same piece has received a command.
     pub(super) fn is_written(&self, index: u32) -> bool {
         self.at(index).written.load(Ordering::Acquire)
     }
 
-    /// Shows phones of one piece. `is_so` returns true if a phone still looks as it was shown;
-    /// `make` makes a new view.
+    /// Shows phones of one piece. `is_so` returns true if a phone still looks as shown.
     pub(super) fn show(
         &self,
         indices: impl Iterator<Item = u32> + Clone,
@@ -116,12 +106,10 @@ impl Table {
     }
 }
 
-/// Returns the index of the first phone of the piece after that of `index`.
 pub(super) fn next_piece(index: u32) -> u32 {
     (index - 1) / PIECE * PIECE + PIECE + 1
 }
 
-/// Returns the place of a phone in its piece.
 fn place(index: u32) -> usize {
     ((index - 1) % PIECE) as usize
 }

@@ -16,8 +16,6 @@ fn sim(seed: u64, devices: u32) -> Sim {
     Sim::new(seed, devices, Clock::manual(NOW), &[9; 32])
 }
 
-/// Returns the differences between a phone and a plain one. Each line of the cast names them for
-/// its part.
 fn shows(phone: &DeviceReading, session: Result<Session, SessionError>) -> Vec<String> {
     let mut shows = Vec::new();
     if phone.state != Some(DeviceState::Running) {
@@ -134,8 +132,7 @@ fn request(number: u8) -> TaskId {
     TaskId::new(NOW, [number; 10])
 }
 
-/// Returns a command on a phone: `set_proxy` (to a host, if `what` names one), `clear_proxy`, or a
-/// power action.
+/// Parses `set_proxy`, with or without a host, `clear_proxy` or a power action.
 fn command(index: u32, what: &str) -> Command {
     let id = device_id(index);
     let (tool, rest) = match what.split_once(' ').unwrap_or((what, "proxy.example.com")) {
@@ -161,8 +158,6 @@ fn read(sim: &Sim, index: u32) -> Arc<DeviceSnapshot> {
     sim.find_all(&[device_id(index).as_str()]).unwrap().remove(0)
 }
 
-/// Reads state, flags of proxy and session, proxy, exit address and boot id, as far as they can be
-/// read.
 async fn observe(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>) {
     let phone = read(sim, index);
     let flags = [DeviceCapability::Proxy, DeviceCapability::Session].map(|capability| phone.offers(capability));

@@ -1,9 +1,9 @@
-//! The truth: the commands that were accepted, and the state of each phone after them.
+//! The commands that were accepted, and the state of each phone after them: a function of the
+//! commands and the time.
 //!
-//! It is a function of the commands and the time, and does not use a clock or a file. A phone
-//! without commands takes no storage. The cost of reading a phone does not depend on the number of
-//! its commands: due effects are folded into its state, the others wait. Old commands can be
-//! [forgotten](Truth::fold); the states that they led to stay.
+//! A phone without commands takes no storage. Due effects are folded into the state of a phone, so
+//! that the cost of reading it does not grow with its commands. Old commands can be
+//! [forgotten](Truth::fold).
 
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -13,11 +13,9 @@ use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::tasks::TaskId;
 
-/// The time before its effect at which a command begins to show in the state, as `booting`,
-/// `stopping` or `restarting`.
+/// For this time before its effect, a command shows as `booting`, `stopping` or `restarting`.
 const TRANSITION: Duration = Duration::from_secs(5);
 
-/// All commands and phones, with effects past and to come.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
     log: CommandLog,
@@ -25,7 +23,6 @@ pub(super) struct Truth {
     phones: BTreeMap<u32, WrittenPhone>,
 }
 
-/// Commands by their numbers, without the first ones, which were forgotten.
 #[derive(Debug, Default)]
 struct CommandLog {
     forgotten: usize,
@@ -42,59 +39,49 @@ impl CommandLog {
     }
 }
 
-/// A summary of forgotten commands. A line of the journal.
+/// A line of the journal, before the states of `phones`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Folded {
-    /// The number of forgotten commands.
     pub(super) forgotten: usize,
-    /// The time up to which effects are in the states of the phones.
+    /// Effects up to here are in the states of the phones.
     pub(super) settled: Timestamp,
-    /// The number of phones whose states follow.
     pub(super) phones: usize,
-    /// The number of commands that follow these and may have taken effect by then.
+    /// The number of commands after these states that may have taken effect by `settled`.
     pub(super) commands: usize,
 }
 
-/// The state of a phone when commands were forgotten. A line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettledPhone {
-    /// The index of the phone.
     pub(super) phone: u32,
     pub(super) state: PhoneState,
 }
 
-/// An accepted command with all of its consequences. One line of the journal.
+/// An accepted command with its consequences: a line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TakenCommand {
     pub(super) at: Timestamp,
     #[serde(serialize_with = "task_id::write", deserialize_with = "task_id::read")]
     pub(super) request: TaskId,
-    /// The index of the phone.
     pub(super) phone: u32,
     pub(super) change: Change,
     pub(super) reply: ReplyTime,
     pub(super) answer: OperationEnd,
     pub(super) answer_at: Timestamp,
-    /// The time when it takes effect; `None` if it never does.
     pub(super) acts_at: Option<Timestamp>,
 }
 
-/// The change that a command makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Traffic goes through this proxy.
     SetProxy(ProxyEndpoint),
-    /// Traffic goes out directly.
     ClearProxy,
-    /// A phone that does not run starts with a new boot id. A running phone stays as it is.
+    /// A phone that does not run gets a new boot id. A running one stays as it is.
     Boot,
-    /// The phone stops, unless it has stopped already.
     Shutdown,
-    /// A running phone gets a new boot id. Any other phone stays as it is.
+    /// A running phone gets a new boot id. Any other stays as it is.
     Restart,
 }
 
@@ -102,29 +89,22 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyEndpoint {
-    /// Its protocol.
     #[serde(deserialize_with = "scheme")]
     pub scheme: ProxyScheme,
-    /// Host name or address.
     pub host: String,
-    /// TCP port.
     #[serde(deserialize_with = "port")]
     pub port: Port,
 }
 
-/// The way in which a send is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReplyTime {
-    /// At once, with an operation that can be asked about.
     Operation,
-    /// After the command is done.
     Held,
-    /// Never: the answer is lost.
     Lost,
 }
 
-/// The platform's final report about a command, true or not.
+/// The platform's final report, true or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OperationEnd {
@@ -132,40 +112,32 @@ pub(super) enum OperationEnd {
     Err,
 }
 
-/// An effect that a command really had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// The time when it took effect.
     pub at: Timestamp,
-    /// The index of the phone.
     pub phone: u32,
-    /// The change that took effect.
     pub change: Change,
 }
 
-/// The part of a phone that commands can change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PhoneState {
     #[serde(deserialize_with = "power")]
     pub(super) power: DeviceState,
     pub(super) proxy: Option<ProxyEndpoint>,
-    /// The number of its starts. The boot id depends on it.
+    /// The boot id depends on it.
     pub(super) boots: u64,
-    /// The number of commands that took effect.
     pub(super) deeds: u64,
 }
 
-/// A phone that was written to.
 #[derive(Debug)]
 struct WrittenPhone {
     state: PhoneState,
-    /// The numbers of commands that have yet to take effect, the earliest first.
+    /// Commands that have yet to take effect, the earliest first.
     pending: Vec<usize>,
 }
 
 impl Truth {
-    /// Creates the truth after commands that were forgotten.
     pub(super) fn after(folded: Folded, phones: Vec<SettledPhone>) -> Self {
         let phones = phones
             .into_iter()
@@ -174,15 +146,15 @@ impl Truth {
         Self { log, requests: HashMap::new(), phones: phones.collect() }
     }
 
-    /// Accepts a command and returns its number, which names its operation. `initial_state` makes
-    /// the state of a phone without commands.
+    /// Returns the number of the command, which names its operation. `untouched` makes the state of
+    /// a phone without commands.
     pub(super) fn take(&mut self, taken: TakenCommand, untouched: impl FnOnce() -> PhoneState) -> usize {
         let acts = taken.acts_at.is_some();
         self.take_settled(taken, acts, untouched)
     }
 
-    /// Does the same for a restored command. If `acts` is false, its effect is already in the state
-    /// of its phone, or it never has one.
+    /// Takes over a restored command. If `acts` is false, its effect is already in the state of its
+    /// phone, or it has none.
     pub(super) fn take_settled(
         &mut self,
         taken: TakenCommand,
@@ -201,8 +173,8 @@ impl Truth {
         number
     }
 
-    /// Forgets the first commands, as far as all of their consequences were over at `before`, and
-    /// applies effects up to `now` to the states of the phones. Returns the rest.
+    /// Forgets the leading commands whose consequences were over at `before`, and applies effects
+    /// up to `now`. Returns the rest.
     pub(super) fn fold(&mut self, now: Timestamp, before: Timestamp) -> (Folded, Vec<SettledPhone>, &[TakenCommand]) {
         let Self { log, requests, phones } = self;
         phones.values_mut().for_each(|phone| phone.settle(log, now));
@@ -221,15 +193,13 @@ impl Truth {
         (Folded { forgotten: log.forgotten, settled: now, phones, commands }, states, &log.taken)
     }
 
-    /// Returns the state of a phone at `now`; `None` if no command ever reached it.
     pub(super) fn state(&mut self, phone: u32, now: Timestamp) -> Option<PhoneState> {
         let phone = self.phones.get_mut(&phone)?;
         phone.settle(&self.log, now);
         Some(phone.state_at(&self.log, now))
     }
 
-    /// Returns the phones of these indices that have received commands, in order, each with the
-    /// power state that it shows at `now` and the number of commands that took effect.
+    /// Returns the phones with commands, in order: index, power state, and number of effects.
     pub(super) fn phones_with_commands(
         &mut self,
         phones: RangeInclusive<u32>,
@@ -243,18 +213,15 @@ impl Truth {
         all.range_mut(phones).map(reached).collect()
     }
 
-    /// Finds a command by its number.
     pub(super) fn operation(&self, number: usize) -> Option<&TakenCommand> {
         self.log.get(number)
     }
 
-    /// Returns the numbers of the commands that were accepted under a request id, in order.
     pub(super) fn numbers(&self, request: TaskId) -> &[usize] {
         self.requests.get(&request).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the real effects up to `now` of the commands that `is_asked` admits, in order of
-    /// time, without those of forgotten commands.
+    /// Returns effects up to `now`, in order of time, without those of forgotten commands.
     pub(super) fn deeds(&self, now: Timestamp, is_asked: impl Fn(&TakenCommand) -> bool) -> Vec<Deed> {
         let done = |taken: &TakenCommand| {
             let at = taken.acts_at.filter(|at| is_asked(taken) && *at <= now)?;
@@ -274,12 +241,10 @@ impl WrittenPhone {
         }
     }
 
-    /// Returns its state, including commands that are about to take effect.
     fn state_at(&self, log: &CommandLog, now: Timestamp) -> PhoneState {
         PhoneState { power: self.power(log, now), ..self.state.clone() }
     }
 
-    /// Returns the power state of [`Self::state_at`].
     fn power(&self, log: &CommandLog, now: Timestamp) -> DeviceState {
         let begun = self.pending.iter().filter_map(|number| log.get(*number));
         let mut begun = begun.filter(|taken| taken.acts_at.is_some_and(|at| at <= now.plus(TRANSITION)));
@@ -304,8 +269,6 @@ impl PhoneState {
         }
     }
 
-    /// Returns the state that the phone shows while a change is in progress; `None` if it does not
-    /// show.
     fn on_the_way(&self, change: &Change) -> Option<DeviceState> {
         let running = self.power == DeviceState::Running;
         match change {
@@ -333,7 +296,6 @@ fn port<'de, D: Deserializer<'de>>(from: D) -> Result<Port, D::Error> {
     Port::new(i64::deserialize(from)?).map_err(|_| de::Error::custom("no TCP port"))
 }
 
-/// A task id as text.
 mod task_id {
     use serde::{Deserialize, Deserializer, Serializer, de};
     use toolwarrant::tasks::TaskId;

@@ -4,7 +4,6 @@ use super::*;
 use crate::retention::{self, Retention};
 use crate::verify::{Scope, Verified, verify};
 
-/// A trail of three days with several flushes each, and its record.
 struct Sealed {
     scratch: Scratch,
     anchor: Anchor,
@@ -25,7 +24,6 @@ impl Sealed {
         sealed
     }
 
-    /// Runs a process that writes that many lines and stops.
     fn run(&mut self, at: Timestamp, lines: usize) {
         let anchor = Some(self.anchor);
         let audit = Audit::start(AuditParts { anchor, ..self.scratch.parts(&Clock::manual(at)) }).expect("started");
@@ -49,7 +47,6 @@ impl Sealed {
         fs::write(path, lines.concat()).expect("written");
     }
 
-    /// Returns the faults, one a line.
     fn faults(&self) -> String {
         let faults = self.verify().faults.into_iter();
         faults.map(|fault| format!("{} {}-{} {}\n", fault.file, fault.lines.0, fault.lines.1, fault.what)).collect()
@@ -142,7 +139,6 @@ fn what_a_killed_process_leaves_is_sound_and_the_next_one_seals_it() {
     let mut sealed = Sealed::new("killed");
     let last = DAYS[2];
     let whole = fs::read(sealed.scratch.file(last)).expect("there");
-    // Ends at each byte of two lines and their seal.
     sealed.run(NOON.plus(4 * HALF_DAY), 2);
     let more = fs::read(sealed.scratch.file(last)).expect("there");
     for length in whole.len()..=more.len() {
@@ -150,7 +146,6 @@ fn what_a_killed_process_leaves_is_sound_and_the_next_one_seals_it() {
         fs::write(sealed.scratch.file(last), &more[..length]).expect("written");
         let before = verify(&sealed.scratch.dir(), &key(), None, Scope::All).expect("read");
         assert_eq!(before.faults.len(), 1, "it ends at {length}: {before:?}");
-        // The next day, another process begins.
         let anchor = Anchor { newest: Head::START, ..sealed.anchor };
         let parts = AuditParts { anchor: Some(anchor), ..sealed.scratch.parts(&Clock::manual(NOON)) };
         let audit = Audit::start(parts).expect("started");

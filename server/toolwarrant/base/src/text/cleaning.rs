@@ -1,26 +1,22 @@
-//! Cleans text from outside: removes sequences that a terminal would obey and characters that
-//! deceive a reader.
+//! Cleans text from outside: removes what a terminal obeys and what deceives a reader.
 //!
-//! The control sequences are those of ECMA-48, in the form that terminals accept: with ESC in 7
-//! bits, or with one of the controls U+0080 to U+009F.
+//! Control sequences are those of ECMA-48: with ESC in 7 bits, or with one of U+0080 to U+009F.
 
 use std::borrow::Cow;
 use toolwarrant_common::deceives;
 
-/// Cleans a text of any length. The result is one line without control characters and without
-/// hidden text.
+/// Cleans a text of any length to one line, without control characters and hidden text.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     if is_clean(text) { Cow::Borrowed(text) } else { Cow::Owned(one_line(text, usize::MAX)) }
 }
 
-/// Cleans a text and cuts it to `cap` characters. If it is cut, the last one is `…`.
+/// Cuts to `cap` characters, the last of which is then `…`.
 pub(super) fn clean_and_cut(text: &str, cap: usize) -> String {
-    // Nearly all text is clean and short, and lists contain much of it.
     if text.len() <= cap && is_clean(text) { text.to_owned() } else { one_line(text, cap) }
 }
 
-/// Returns true if a text is printable ASCII without spaces at its ends and without runs of spaces.
+/// Accepts printable ASCII without spaces at its ends and without runs of spaces.
 fn is_clean(text: &str) -> bool {
     let mut before = b' ';
     let mut clean = true;
@@ -33,7 +29,6 @@ fn is_clean(text: &str) -> bool {
 
 fn one_line(text: &str, cap: usize) -> String {
     let mut line = String::with_capacity(text.len().min(cap.saturating_mul(4)));
-    // The length in characters, and the position where the line ends if `…` has to follow.
     let (mut length, mut cut_at) = (0, 0);
     let mut between = false;
     let mut rest = text;
@@ -67,11 +62,8 @@ fn one_line(text: &str, cap: usize) -> String {
     line
 }
 
-/// Returns the text after the terminal control sequence at the beginning of `text`; `None` if there
-/// is no sequence.
-///
-/// An unterminated sequence ends where a terminal would end it: a control sequence after its
-/// parameters, a control string at the end of the text.
+/// Skips a control sequence. One without its end ends as for a terminal: a control sequence after
+/// its parameters, a control string with the text.
 fn after_sequence(text: &str) -> Option<&str> {
     let mut chars = text.chars();
     let first = chars.next()?;
@@ -90,8 +82,7 @@ fn after_sequence(text: &str) -> Option<&str> {
     }
 }
 
-/// Returns the text after a CSI sequence: parameters and one final character. Other controls in
-/// between do not end it.
+/// Skips parameters and one final character. Other controls in between do not end a sequence.
 fn after_parameters(text: &str) -> &str {
     for (at, c) in text.char_indices() {
         match c {
@@ -103,7 +94,7 @@ fn after_parameters(text: &str) -> &str {
     ""
 }
 
-/// Returns the text after OSC, DCS, SOS, PM or APC: they end at ST or, for OSC, at BEL.
+/// Skips a control string, which ends at ST or, for OSC, at BEL.
 fn after_string(kind: char, text: &str) -> &str {
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];

@@ -6,13 +6,12 @@ use std::str::FromStr;
 use toolwarrant_common::URL_MAX_CHARS;
 use url::Url;
 
-/// The URL of a page: `https`, with a host and without user name or password. It may contain a
-/// token, so it is shown only in answers.
+/// An `https` URL with a host and without user name or password. It may contain a token, so only
+/// answers show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpsUrl(Url);
 
-/// The error for a text that is not an [`HttpsUrl`]. It does not repeat the text, which may contain
-/// a token.
+/// The text is no [`HttpsUrl`]. It is not repeated, because it may contain a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an https URL with a host, without a user name, of at most {URL_MAX_CHARS} characters")]
 pub struct NoHttpsUrl;

@@ -1,8 +1,5 @@
-//! Secrets: values that appear only in the one answer they belong to. They are wiped from memory
-//! when they are dropped.
-//!
-//! Only the copies that this code holds are wiped. `docs/hardening.md` names the copies that others
-//! make.
+//! Secrets: values that appear only in the one answer they belong to. Only the copies that this
+//! code holds are wiped; `docs/hardening.md` names those that others make.
 
 use bytes::Bytes;
 use serde::ser::Error as _;
@@ -11,13 +8,12 @@ use std::cell::Cell;
 use std::{fmt, mem};
 use zeroize::{Zeroize, Zeroizing};
 
-/// A value that appears in the one answer it belongs to, and in no log or error. It is wiped when
-/// it is dropped.
+/// A value for one answer, and for no log or error. It is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<T: Zeroize>(Zeroizing<T>);
 
 impl<T: Zeroize> Secret<T> {
-    /// Hides `value`.
+    /// Hides a value.
     pub fn new(value: T) -> Self {
         Self(Zeroizing::new(value))
     }
@@ -35,7 +31,7 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
 }
 
 thread_local! {
-    /// True if a secret was written since [`written`] began.
+    /// True if a secret was written since [`Json::of`] began.
     static HAS_SECRET: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -46,29 +42,24 @@ impl<T: Zeroize + Serialize> Serialize for Secret<T> {
     }
 }
 
-/// Initial capacity, in bytes: enough for any text with a secret. A text that grows would leave a
-/// copy behind.
+/// Enough for any text with a secret. One that grows would leave a copy behind.
 const ROOM: usize = 2 << 10;
 
-/// Writes a value as JSON. Also returns true if it contains a secret: the caller must then wipe the
-/// text.
+/// Returns JSON, and true if it contains a secret, which the caller must wipe.
 pub fn to_json(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
     let mut json = Json::of(value)?;
     let text = String::from_utf8(mem::take(&mut json.bytes)).map_err(serde_json::Error::custom)?;
     Ok((text, json.has_secret))
 }
 
-/// JSON, or a part of it. If it contains a secret, it is wiped when it is dropped.
+/// If it contains a secret, it is wiped when it is dropped.
 #[derive(Default)]
 pub struct Json {
-    /// The text.
     pub bytes: Vec<u8>,
-    /// True if it contains a secret.
     pub has_secret: bool,
 }
 
 impl Json {
-    /// Writes a value.
     pub fn of(value: &impl Serialize) -> serde_json::Result<Self> {
         let outer = HAS_SECRET.replace(false);
         let mut json = Self::with_capacity(ROOM, false);
@@ -77,13 +68,12 @@ impl Json {
         done.map(|()| json)
     }
 
-    /// Returns empty JSON with room for that many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize, has_secret: bool) -> Self {
         Self { bytes: Vec::with_capacity(bytes), has_secret }
     }
 
-    /// Makes room for bytes that may contain a secret. Leaves no copy of a secret behind.
+    /// Makes room, and leaves no copy of a secret behind.
     pub fn reserve(&mut self, bytes: usize, has_secret: bool) {
         if self.has_secret && self.bytes.capacity() - self.bytes.len() < bytes {
             let mut larger = Vec::with_capacity(self.bytes.len() + bytes);
@@ -112,7 +102,6 @@ impl fmt::Debug for Json {
     }
 }
 
-/// The bytes are wiped with their last reference if they contain a secret.
 impl From<Json> for Bytes {
     fn from(mut json: Json) -> Self {
         let bytes = mem::take(&mut json.bytes);
@@ -130,7 +119,6 @@ mod tests {
         assert_eq!(format!("{:?}", Secret::new("hunter2".to_owned())), "[secret]");
     }
 
-    /// Counts how often it was wiped.
     #[derive(Clone)]
     struct Witness(Arc<Mutex<u32>>);
 

@@ -4,14 +4,12 @@ use bytes::{Bytes, BytesMut};
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// Longest message that a server accepts, in bytes.
+/// Servers accept no longer message.
 pub(super) const LONGEST_MESSAGE: usize = 1 << 20;
 
-/// Most bytes of a line that are stored. A line between the two lengths is still parsed, because
-/// its refusal needs the id.
+/// A line between the two lengths is still parsed, because its refusal needs the id.
 const LONGEST_LINE: usize = 8 << 20;
 
-/// The lines of a stream.
 pub(super) struct Lines<R> {
     from: R,
     line: BytesMut,
@@ -22,8 +20,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { from, line: BytesMut::new() }
     }
 
-    /// Returns the next line that is not blank, without its line break. A line that is too long is
-    /// cut. Dropping the future loses no data.
+    /// Cuts a line that is too long, and skips blank lines. Dropping the future loses no data.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             let part = self.from.fill_buf().await?;
@@ -34,7 +31,6 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let read = text.len() + usize::from(feed.is_some());
             self.from.consume(read);
             if at_end || feed.is_some() {
-                // Takes the buffer with the line, so that the memory of a long line is freed.
                 let line = std::mem::take(&mut self.line).freeze();
                 if !line.trim_ascii().is_empty() {
                     return Ok(Some(line));

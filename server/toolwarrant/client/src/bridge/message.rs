@@ -1,7 +1,8 @@
-//! One line of a client: its kind, and the parts of it that HTTP needs in headers.
+//! One line of a client: its kind, and the parts of it that HTTP needs in headers. Start at
+//! [`Message::read`].
 //!
-//! The bridge does not validate messages. An invalid one also goes to the server, which reports the
-//! error. This module only finds out if an answer is due, and under which ids.
+//! An invalid message also goes to the server, which reports the error. This module only finds out
+//! if an answer is due, and under which ids.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,10 +13,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// A line of a client, and its properties.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// The line, which is sent unchanged.
     pub(super) body: Bytes,
     pub(super) kind: Kind,
     /// The ids to answer, as JSON; `null` for a message without a readable id.
@@ -23,40 +22,32 @@ pub(super) struct Message {
     pub(super) head: Head,
 }
 
-/// The kind of a message, as the bridge sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Ends the request with this id. Over HTTP, closing the connection does that.
     Cancel(String),
-    /// Begins a session. Its answer names the revision.
+    /// Its answer names the revision.
     Initialize,
-    /// Requests the list of tools. Its answer says which tools only read.
+    /// Its answer says which tools only read.
     List,
-    /// Calls this tool.
     Call(String),
-    /// Another single message. Only calls of tools can change something.
     Other,
-    /// An array of messages.
     Batch,
 }
 
-/// The headers that describe a message, so that gateways need not parse it.
+/// Headers that spare gateways from parsing the message.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    /// The revision in its `_meta`. From 2026-07-28 on, every message has one.
+    /// From 2026-07-28 on, every message has one in its `_meta`.
     pub(super) revision: Option<HeaderValue>,
-    /// `Mcp-Method`.
     pub(super) method: Option<HeaderValue>,
-    /// `Mcp-Name`: the tool, prompt or resource that the message names.
     pub(super) name: Option<HeaderValue>,
 }
 
-/// The members of a message that the bridge reads.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    /// A method of any type, so that the id of an invalid message is found too.
+    /// Of any type, so that the id of an invalid message is found too.
     method: Option<Value>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
@@ -66,7 +57,6 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The parameters that the bridge reads, of any type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Params {
@@ -78,11 +68,9 @@ struct Params {
     meta: Value,
 }
 
-/// The member of `_meta` in which a message names its revision, if its revision has no sessions.
 const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl Message {
-    /// Reads a line.
     pub(super) fn read(body: Bytes) -> Self {
         if let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&body) {
             let ids = envelope.reply_id().into_iter().collect();
@@ -90,8 +78,7 @@ impl Message {
             let (kind, head) = (envelope.kind(&params), envelope.head(&params));
             return Self { kind, ids, head, body };
         }
-        // This is not a sound message: an object here has a repeated or malformed member. The
-        // server reports the error.
+        // An object here has a repeated or malformed member. The server reports the error.
         let batch = serde_json::from_slice::<Vec<&RawValue>>(&body);
         let kind = if batch.is_ok() { Kind::Batch } else { Kind::Other };
         let awaited = |item: &RawValue| {
@@ -110,7 +97,6 @@ impl Message {
         Self { kind, ids, head: Head { revision, ..Head::default() }, body }
     }
 
-    /// Answers all pending ids with this error, as JSON.
     pub(super) fn answer(&self, error: &Value) -> Option<Bytes> {
         let one = |id: &String| {
             let id: Value = serde_json::from_str(id).unwrap_or_default();
@@ -125,12 +111,11 @@ impl Message {
     }
 }
 
-/// The id of an answer to a message whose own id cannot be read.
 pub(super) const NO_ID: &str = "null";
 
 impl Envelope<'_> {
-    /// Returns the id to answer. Notifications and responses get no answer. A message that is
-    /// neither of them, nor a request, is refused, so it also needs an id.
+    /// Returns no id for notifications and responses. A message that is neither of them, nor a
+    /// request, gets a refusal.
     fn reply_id(&self) -> Option<String> {
         let Self { id, method, params: _, result, error } = self;
         let is_response = method.is_none() && (result.is_some() || error.is_some());
@@ -173,7 +158,7 @@ impl Envelope<'_> {
     }
 }
 
-/// Returns the id as JSON without white space, so that two spellings of one id are equal.
+/// Removes white space, so that two spellings of one id are equal.
 pub(super) fn canonical(id: &RawValue) -> String {
     serde_json::from_str::<Value>(id.get()).unwrap_or_default().to_string()
 }
@@ -183,7 +168,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Encodes a name for a header (Streamable HTTP of 2026-07-28, "Value Encoding").
+/// Encodes as Streamable HTTP of 2026-07-28 defines it under "Value Encoding".
 fn encode_name(name: &str) -> Cow<'_, str> {
     let marked = name.starts_with(OPEN) && name.ends_with(CLOSE);
     if is_plain(name) && !marked {
@@ -196,8 +181,6 @@ fn encode_name(name: &str) -> Cow<'_, str> {
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// Returns true if a header can hold a text unchanged: printable ASCII without white space at its
-/// ends.
 fn is_plain(text: &str) -> bool {
     text.trim() == text && text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
 }

@@ -1,4 +1,7 @@
-//! The server's answer to one message: checks that it is one, and makes the line for the client.
+//! The server's answer to one message. Start at [`Reply::read`].
+//!
+//! A server that refuses a request before it reads it does not know the id, and answers with
+//! `null`. The client then gets the refusal under the ids that it waits for.
 
 use super::message::{Kind, Message, NO_ID, canonical};
 use bytes::Bytes;
@@ -7,12 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The answer to a message.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// The line for the client, if it gets one.
     pub(super) line: Option<Bytes>,
-    /// The server's message about an error of the whole request.
     pub(super) complaint: Option<String>,
 }
 
@@ -26,10 +26,6 @@ struct Response<'a> {
 }
 
 impl Reply {
-    /// Parses the body of an answer. Returns `None` if it does not answer the message.
-    ///
-    /// A server that refuses a request before it reads it does not know the id, and answers with
-    /// `null`. The client then gets the refusal under the ids that it waits for.
     pub(super) fn read(message: &Message, body: &Bytes) -> Option<Self> {
         let response: Option<Response<'_>> = serde_json::from_slice(body).ok();
         let refusal = response.as_ref().and_then(|response| response.error.as_ref());
@@ -56,12 +52,10 @@ impl Reply {
         Some(Self { line: Some(line), complaint })
     }
 
-    /// Returns the revision that an answer to `initialize` agrees on.
     pub(super) fn revision(&self) -> Option<HeaderValue> {
         self.result()["protocolVersion"].as_str().and_then(|revision| HeaderValue::from_str(revision).ok())
     }
 
-    /// Returns the tools of a list that change nothing.
     pub(super) fn readers(&self) -> Vec<String> {
         let result = self.result();
         let tools = result["tools"].as_array().into_iter().flatten();

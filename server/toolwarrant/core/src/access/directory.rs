@@ -1,5 +1,4 @@
-//! The directory: the keys that can call, with the verifiers of their secrets. It holds no secrets,
-//! only verifiers and seals.
+//! The keys that can call, with verifiers and seals of their secrets.
 
 use super::application::Application;
 use super::key_nonces::KeyNonces;
@@ -11,43 +10,34 @@ use toolwarrant_base::Timestamp;
 use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow, SecretUse};
 use toolwarrant_signing::Signer;
 
-/// Most live secrets of a key: the one in use and its successor.
+/// The secret in use and its successor.
 pub(crate) const LIVE_SECRETS: usize = 2;
 
-/// Fills the place of a missing secret. A secret with this verifier cannot be found.
+/// The verifier in place of a missing secret; no secret has it.
 pub(super) const VACANT: Digest = [0; 32];
 
-/// The keys that can call, each with its application.
 #[derive(Clone, Default)]
 pub struct Directory {
-    /// Shared with the directory before a change, which is copied as a whole.
     pub(super) keys: HashMap<Arc<str>, Arc<Key>>,
-    /// The number of changes so far.
     pub(super) version: u64,
 }
 
-/// A key with the verifiers of its secrets.
 #[derive(Clone)]
 pub(super) struct Key {
     pub(super) application: Arc<Application>,
-    /// Verifiers, the latest first. Each one is compared every time, so that timing does not reveal
-    /// their number.
+    /// The latest first, in all arrays. Each one is compared every time, so that timing does not
+    /// reveal their number.
     pub(super) live: [Digest; LIVE_SECRETS],
-    /// The same secrets, sealed, because a signature is verified with the secret itself.
+    /// Sealed, because a signature is verified with the secret itself.
     pub(super) sealed: [Option<Arc<Sealed>>; LIVE_SECRETS],
-    /// The last uses of the secrets, in the same order.
     pub(super) uses: [Arc<LastUse>; LIVE_SECRETS],
-    /// The times when the secrets end, in the same order.
     pub(super) ends: [Option<Timestamp>; LIVE_SECRETS],
     pub(super) expires_at: Option<Timestamp>,
-    /// True if it may not be used for now.
     pub(super) suspended: bool,
-    /// The nonces that it has used.
     pub(super) nonces: Arc<KeyNonces>,
 }
 
 impl Key {
-    /// Returns the last use of each secret that `read` finds in its cell. `id` is the key's own.
     pub(super) fn uses(
         &self,
         id: &str,
@@ -58,7 +48,7 @@ impl Key {
     }
 }
 
-/// A sealed secret that is opened once, for the first signature.
+/// A sealed secret, opened once, for the first signature.
 pub(super) struct Sealed {
     purpose: Arc<str>,
     bytes: Box<[u8]>,
@@ -66,7 +56,6 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Returns the signer for the secret. Returns `None` if the secret cannot be opened.
     pub(super) fn signer(&self, keyring: &KeyRing) -> Option<&Signer> {
         let open = || keyring.open(&self.purpose, &self.bytes).ok().map(|secret| Signer::new(secret.expose()));
         self.signer.get_or_init(open).as_ref()
@@ -74,7 +63,7 @@ impl Sealed {
 }
 
 impl Directory {
-    /// Puts a key with its live secrets, the latest first. Removes a key that has no secrets.
+    /// Puts a key with its live secrets, the latest first. Without secrets, removes it.
     pub fn put_key(
         &mut self,
         id: &str,
@@ -116,7 +105,6 @@ impl Directory {
         }
     }
 
-    /// Replaces an application for all its keys.
     pub fn put_application(&mut self, application: &Arc<Application>) {
         for key in self.keys.values_mut().filter(|key| key.application.id == application.id) {
             Arc::make_mut(key).application = Arc::clone(application);
@@ -124,7 +112,6 @@ impl Directory {
     }
 }
 
-/// Returns the purpose that the secrets of a key are sealed for.
 pub(crate) fn purpose(application: &str, key_id: &str) -> String {
     format!("{application} {key_id}")
 }

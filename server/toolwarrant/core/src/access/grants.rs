@@ -4,38 +4,35 @@ use std::collections::{BTreeMap, BTreeSet, btree_set};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::LazyLock;
 
-/// The targets that an application may see, by resource. Ids of two resources are unrelated: a
-/// grant of the tray `p-1` does not show a printer `p-1`.
+/// The targets that an application may see. Ids of two resources are unrelated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grants(
-    /// The grant of each resource. A resource that is absent is not granted. `None` grants every
-    /// target of every resource, present and future.
+    /// Absent resources are not granted. `None` grants everything.
     Option<BTreeMap<Box<str>, Granted>>,
 );
 
 /// The targets of one resource that an application may see, present and future.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// The targets whose ids begin with one of these. The empty prefix grants every target. No
-    /// prefix begins with another one.
+    /// The empty prefix grants every target. No prefix begins with another one.
     prefixes: BTreeSet<Box<str>>,
-    /// The targets with these ids, which begin with no prefix.
+    /// Ids that begin with no prefix.
     ids: BTreeSet<Box<str>>,
-    /// The targets that are excepted, of those with a prefix.
+    /// Ids that are excepted from the prefixes.
     except: BTreeSet<Box<str>>,
 }
 
 /// A part of a grant, between two ids.
 #[derive(Debug)]
 pub enum Run<'a> {
-    /// The targets whose ids begin so, except for [`Granted::exceptions`].
+    /// The ids with this prefix, except for [`Granted::exceptions`].
     Prefix(&'a str),
-    /// The targets with these ids.
+    /// These ids.
     Ids(btree_set::Range<'a, Box<str>>),
 }
 
 impl Grants {
-    /// Grants every target of every resource, present and future.
+    /// Grants everything, present and future.
     #[must_use]
     pub const fn everything() -> Self {
         Self(None)
@@ -47,13 +44,13 @@ impl Grants {
         Self::only(BTreeMap::new())
     }
 
-    /// Grants these targets of each resource, and no targets of other resources.
+    /// Grants these targets alone.
     #[must_use]
     pub const fn only(resources: BTreeMap<Box<str>, Granted>) -> Self {
         Self(Some(resources))
     }
 
-    /// Replaces the grant of one resource. Grants of everything stay unchanged.
+    /// Replaces the grant of one resource. A grant of everything stays.
     #[must_use]
     pub fn with(mut self, resource: &str, granted: Granted) -> Self {
         if let Some(resources) = &mut self.0 {
@@ -62,7 +59,7 @@ impl Grants {
         self
     }
 
-    /// Returns the grant of a resource; `None` if no target of it is granted.
+    /// Returns the grant of a resource, if it has one.
     #[must_use]
     pub fn of(&self, resource: &str) -> Option<&Granted> {
         self.0.as_ref().map_or(Some(&EVERY), |resources| resources.get(resource))
@@ -80,7 +77,7 @@ impl Grants {
         self.0.as_ref()
     }
 
-    /// Returns true if these grants do not show more than `others`.
+    /// Returns true if these grants show no more than `others`.
     #[must_use]
     pub fn are_within(&self, others: &Self) -> bool {
         match (&self.0, &others.0) {
@@ -92,7 +89,7 @@ impl Grants {
         }
     }
 
-    /// Returns the grants of the targets that both show.
+    /// Returns the grants of targets that both show.
     #[must_use]
     pub fn intersection(&self, others: &Self) -> Self {
         match (&self.0, &others.0) {
@@ -107,8 +104,8 @@ impl Grants {
         }
     }
 
-    /// Returns the grant of each resource for changing. A grant of everything first becomes a full
-    /// grant of each of these `resources`, so that it can be narrowed.
+    /// Returns the grants for changing. A grant of everything becomes a full grant of each of these
+    /// `resources`.
     pub fn spell_out<'a>(&mut self, resources: impl IntoIterator<Item = &'a str>) -> &mut BTreeMap<Box<str>, Granted> {
         self.0.get_or_insert_with(|| resources.into_iter().map(|resource| (resource.into(), Granted::all())).collect())
     }
@@ -123,7 +120,7 @@ impl Granted {
         Self::prefix("")
     }
 
-    /// Grants the targets whose ids begin so.
+    /// Grants the ids with this prefix.
     #[must_use]
     pub fn prefix(prefix: &str) -> Self {
         Self { prefixes: [prefix.into()].into(), ..Self::default() }
@@ -141,7 +138,7 @@ impl Granted {
         self.except.is_empty() && self.prefixes.first().is_some_and(|prefix| prefix.is_empty())
     }
 
-    /// Returns true if nothing is granted, apart from targets that are excepted.
+    /// Returns true if nothing is granted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty() && self.ids.is_empty()
@@ -152,20 +149,20 @@ impl Granted {
         self.prefixes.iter().map(|prefix| &**prefix)
     }
 
-    /// Returns the granted ids that do not begin with a granted prefix.
+    /// Returns the granted ids without a granted prefix.
     #[must_use]
     pub fn ids(&self) -> &BTreeSet<Box<str>> {
         &self.ids
     }
 
-    /// Returns the ids that are excepted.
+    /// Returns the excepted ids.
     #[must_use]
     pub fn exceptions(&self) -> &BTreeSet<Box<str>> {
         &self.except
     }
 
-    /// Lists the terms of the grant: `*` for every target, `vmos-*` for a prefix, an id, and `!`
-    /// and an id for an exception.
+    /// Lists the terms: `*` for all, `vmos-*` for a prefix, an id, and `!` and an id for an
+    /// exception.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {
         let prefixes = self.prefixes.iter().map(|prefix| format!("{prefix}*"));
@@ -179,14 +176,14 @@ impl Granted {
         self.ids.contains(id) || self.prefix_of(id).is_some() && !self.except.contains(id)
     }
 
-    /// Returns true if a target whose id begins so may be granted.
+    /// Returns true if an id with this prefix may be granted.
     #[must_use]
     pub fn meets(&self, prefix: &str) -> bool {
         let begins = |set: &BTreeSet<Box<str>>| within(set, prefix).next().is_some();
         begins(&self.ids) || begins(&self.prefixes) || self.prefix_of(prefix).is_some()
     }
 
-    /// Returns the parts of the grant after an id, in the order of ids.
+    /// Returns the parts after an id, in the order of ids.
     pub fn runs<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = Run<'a>> {
         let current = after.and_then(|after| self.prefix_of(after));
         let later = self.prefixes.range::<str, _>((after.map_or(Unbounded, Excluded), Unbounded));
@@ -201,14 +198,14 @@ impl Granted {
         })
     }
 
-    /// Grants the target with this id.
+    /// Grants this id.
     pub fn add(&mut self, id: &str) {
         if !self.except.remove(id) && self.prefix_of(id).is_none() {
             self.ids.insert(id.into());
         }
     }
 
-    /// Grants all targets whose ids begin so. Exceptions stay until their ids are granted.
+    /// Grants all ids with this prefix. Exceptions stay.
     pub fn add_prefix(&mut self, prefix: &str) {
         self.ids.retain(|id| !id.starts_with(prefix));
         if self.prefix_of(prefix).is_none() {
@@ -217,15 +214,15 @@ impl Granted {
         }
     }
 
-    /// Hides the target with this id. Under a granted prefix it becomes an exception.
+    /// Hides this id. Under a granted prefix it becomes an exception.
     pub fn remove(&mut self, id: &str) {
         if !self.ids.remove(id) && self.prefix_of(id).is_some() {
             self.except.insert(id.into());
         }
     }
 
-    /// Hides all targets whose ids begin so. Returns false, and changes nothing, if a shorter
-    /// prefix is granted: then only single targets can be excepted.
+    /// Hides all ids with this prefix. Returns false, and changes nothing, if a shorter prefix is
+    /// granted.
     pub fn remove_prefix(&mut self, prefix: &str) -> bool {
         if self.prefix_of(prefix).is_some_and(|known| known != prefix) {
             return false;
@@ -236,11 +233,9 @@ impl Granted {
         true
     }
 
-    /// Returns the granted prefix of an id.
     fn prefix_of(&self, id: &str) -> Option<&str> {
-        // Every text between a prefix and an id with it has the prefix too, and no granted prefix
-        // begins with another one. So the last prefix before the id decides. Most grants have one
-        // prefix, and each id of a page is checked.
+        // The last prefix before the id decides, because every text between a prefix and an id with
+        // it has the prefix, and no prefix begins with another one. Most grants have one.
         let last = match self.prefixes.len() {
             1 => self.prefixes.first()?,
             _ => self.prefixes.range::<str, _>((Unbounded, Included(id))).next_back()?,
@@ -248,7 +243,6 @@ impl Granted {
         id.starts_with(&**last).then_some(last)
     }
 
-    /// Returns the grant of the targets that both show.
     fn intersection(&self, other: &Self) -> Self {
         let both = [(self, other), (other, self)].into_iter();
         let prefixes =
@@ -261,7 +255,6 @@ impl Granted {
         shown
     }
 
-    /// Returns true if it does not show more than `other`.
     fn is_within(&self, other: &Self) -> bool {
         let is_whole = |prefix: &str| {
             other.prefix_of(prefix).is_some() && within(&other.except, prefix).all(|id| self.except.contains(id))
@@ -270,7 +263,6 @@ impl Granted {
     }
 }
 
-/// Returns the items that begin so.
 fn within<'a>(set: &'a BTreeSet<Box<str>>, prefix: &'a str) -> impl Iterator<Item = &'a Box<str>> {
     set.range::<str, _>((Included(prefix), Unbounded)).take_while(move |item| item.starts_with(prefix))
 }
@@ -299,8 +291,6 @@ mod tests {
         assert_eq!(grants, Grants::nothing().with("printer", Granted::all()));
     }
 
-    /// Compares random edits with a set of all short words, and the runs after each word with the
-    /// words that are covered.
     #[test]
     fn edits_of_a_grant_and_its_runs_agree_with_a_set_of_all_words() {
         let letters = ["", "a", "b", "c"];

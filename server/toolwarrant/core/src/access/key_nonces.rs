@@ -8,26 +8,23 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_signing::SKEW_SECONDS;
 
-/// Time for which a nonce is in memory: longer than a signature can be valid, from the earliest
-/// time of signing to the latest.
+/// Longer than a signature can be valid.
 pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
 
-/// The nonces that a key has used.
 #[derive(Debug, Default)]
 pub struct KeyNonces(pub(crate) Mutex<Memory>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// Hashes of nonces. A key that makes equal ones harms only itself, so they need no secret.
+    /// Hashes. A key that makes equal ones harms only itself, so they need no secret.
     pub(crate) used: HashSet<u64, BuildHasherDefault<Hashed>>,
-    /// The same hashes, in the order of use.
+    /// In the order of use.
     pub(crate) order: VecDeque<Used>,
-    /// The latest time of signing among nonces that are not in memory. It is not known if a read
-    /// that was signed until then was answered before.
+    /// The latest time of signing among dropped nonces. A read that was signed until then may have
+    /// been answered.
     pub(crate) dropped: Timestamp,
 }
 
-/// A hasher that returns hashes unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Hashed(u64);
 
@@ -48,36 +45,28 @@ impl Hasher for Hashed {
 #[derive(Debug)]
 pub(crate) struct Used {
     pub(crate) hash: u64,
-    /// The time of use, by the clock of the process.
+    /// By the clock of the process.
     at: Timestamp,
-    /// The time of signing.
     pub(crate) signed: Timestamp,
 }
 
-/// A nonce that a verified request has used.
 #[derive(Debug)]
 pub struct UsedNonce {
-    /// The key and its nonce, in the form that storage keeps; empty if it is not stored before the
-    /// answer. Storage keeps those of reads apart.
+    /// As storage keeps it; empty if not stored before the answer.
     pub entry: Box<[u8]>,
-    /// True if the request cannot change anything.
     pub reads: bool,
-    /// The time until which storage must keep it.
     pub until: Timestamp,
-    /// True if the request was signed ahead of the server's clocks. Its time of signing could be
-    /// after the next start.
+    /// Signed ahead of the server's clocks, perhaps after the next start.
     pub(crate) ahead: bool,
     pub(crate) stored: AtomicBool,
 }
 
 impl UsedNonce {
-    /// Returns true if it must still be stored on the disk before the answer.
     #[must_use]
     pub fn is_due(&self) -> bool {
         (!self.reads || self.ahead) && !self.stored.load(Relaxed)
     }
 
-    /// Records that it is on the disk.
     pub fn set_stored(&self) {
         self.stored.store(true, Relaxed);
     }
@@ -94,7 +83,6 @@ impl Memory {
         }
     }
 
-    /// Drops expired nonces, at most this many.
     pub(crate) fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
         let valid = Duration::from_secs(SKEW_SECONDS + 1);
         let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.signed.plus(valid) < wall.min(now);
@@ -105,7 +93,6 @@ impl Memory {
         }
     }
 
-    /// Drops the nonce that was used first, if it is `over`. Returns true if it did.
     fn drop_first(&mut self, over: impl FnOnce(&mut Used) -> bool) -> bool {
         let Some(Used { hash, at: _, signed }) = self.order.pop_front_if(over) else { return false };
         self.used.remove(&hash);

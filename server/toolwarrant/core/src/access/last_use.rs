@@ -7,8 +7,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::keyring::SecretUse;
 
-/// The last use of one secret. Only the first use after each collection is noted, so most requests
-/// read one flag and write nothing.
+/// The first use after each collection, so that most requests read one flag and write nothing.
 #[derive(Debug, Default)]
 pub(super) struct LastUse {
     is_noted: AtomicBool,
@@ -16,7 +15,6 @@ pub(super) struct LastUse {
 }
 
 impl LastUse {
-    /// Notes a use, unless one was noted since the last collection.
     pub(super) fn note(&self, clock: &Clock, from: Option<IpAddr>) {
         if !self.is_noted.load(Relaxed) {
             *ignore_poison(self.noted.lock()) = Some((clock.latest(), from));
@@ -24,20 +22,17 @@ impl LastUse {
         }
     }
 
-    /// Returns the noted use, and notes the next one again. The note stays until then, for readers
-    /// and in case it cannot be stored.
+    /// Returns the noted use. The note stays, for readers and in case it cannot be stored.
     pub(super) fn collect(&self) -> Option<(Timestamp, Option<IpAddr>)> {
         let fresh = self.is_noted.swap(false, Relaxed);
         self.read().filter(|_| fresh)
     }
 
-    /// Returns the latest use that was noted since the start.
     pub(super) fn read(&self) -> Option<(Timestamp, Option<IpAddr>)> {
         *ignore_poison(self.noted.lock())
     }
 }
 
-/// Makes the row of a use.
 pub(super) fn row(key: &str, verifier: [u8; 32], (at, from): (Timestamp, Option<IpAddr>)) -> SecretUse {
     SecretUse { key: key.to_owned(), verifier, at, from }
 }

@@ -14,14 +14,12 @@ fn nonces() -> (Nonces, Clock) {
     (Nonces::new(clock.clone()), clock)
 }
 
-/// A key of an application with that budget.
 fn key(requests_per_minute: u32) -> Principal {
     let window = Arc::new(Window::new(requests_per_minute));
     let application = Application::new("app", "app", PermissionSet(1), Grants::everything(), window);
     Principal { application: Arc::new(application), key_id: "key".into(), nonces: Arc::default() }
 }
 
-/// Returns the number of nonces of a key in memory.
 fn count(key: &Principal) -> usize {
     key.nonces.0.lock().expect("not poisoned").order.len()
 }
@@ -38,7 +36,7 @@ fn a_time_may_differ_by_300_seconds_by_the_wall_clock() {
     ] {
         assert_eq!(nonces.judge(timestamp), expected, "{timestamp}");
     }
-    // The machine was suspended for an hour; only the wall clock counts.
+    // The machine was suspended for an hour.
     clock.shift_wall(3_600_000);
     assert_eq!(nonces.judge(SECOND), Err(BadTime::Behind(3600)));
     assert_eq!(nonces.judge(SECOND + 3600), Ok(()));
@@ -63,7 +61,7 @@ fn a_nonce_is_used_once_for_each_key_for_as_long_as_its_signature_is_valid_by_ei
     assert_eq!(take(&other, SECOND + 300), Ok(START.plus(NONCE_KEPT + STORED_LONGER + Duration::from_secs(300))));
     clock.advance(NONCE_KEPT);
     assert_eq!(take(&one, SECOND), Err(BadNonce::Used));
-    // The wall clock was set back meanwhile, so that the signature is valid again.
+    // So that the signature is valid again.
     clock.shift_wall(-600_000);
     clock.advance(Duration::from_secs(1));
     assert_eq!(take(&one, SECOND), Err(BadNonce::Used));
@@ -100,8 +98,7 @@ fn a_request_beyond_the_budget_uses_no_nonce_and_the_budget_bounds_the_nonces_of
         clock.advance(Duration::from_millis(60_100));
         assert!(count(&key) <= 5 * MINUTES);
     }
-    // A refused request can be sent again. A request that was taken costs no budget when it is
-    // repeated.
+    // A refused request can be sent again. The repetition of a taken one costs no budget.
     let now = clock.wall().0 / 1000;
     assert!(nonces.take(&key, "59 5", now, true).is_ok());
     (0..9).for_each(|_| assert_eq!(nonces.take(&key, "59 5", now, true).unwrap_err(), BadNonce::Used));

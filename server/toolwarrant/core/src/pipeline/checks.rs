@@ -9,7 +9,6 @@ use crate::handler::{Call, Grant};
 use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 
-/// Finds the tool of a call.
 pub(super) fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -> Result<&'static ToolDef, Failure> {
     catalogue.tool(name).ok_or_else(|| {
         let mut visible =
@@ -26,7 +25,6 @@ pub(super) fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -
     })
 }
 
-/// Checks that the application of the caller has the permission of the tool.
 pub(super) fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
     if caller.application.permissions.covers(tool.permission.bit) {
         return Ok(Grant::new(tool));
@@ -48,7 +46,6 @@ pub(super) fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'sta
     Err(Failure::new(catalogue.roles.forbidden, what))
 }
 
-/// Parses the arguments, and notes them for the audit line.
 pub(super) fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
     match args::parse::<A>(raw) {
         Ok(Taken { args, shown, left_out }) => {

@@ -1,4 +1,4 @@
-//! The records of a call, however it ends: its line in the audit, its count and its duration.
+//! The records of a call: its line in the audit, its count and its duration.
 
 use crate::access::Caller;
 use crate::catalogue::ToolDef;
@@ -8,7 +8,6 @@ use crate::handler::Call;
 use toolwarrant_audit::{Line, Slot};
 use toolwarrant_base::clock::{Clock, Timestamp};
 
-/// Makes the line of a call that ends now.
 pub(super) fn line<'a>(
     caller: &'a Caller,
     tool: &'a ToolDef,
@@ -31,13 +30,12 @@ pub(super) fn line<'a>(
     }
 }
 
-/// Returns the outcome of a call, in the terms of the audit and the counters.
 pub(super) fn outcome(failure: Option<&Failure>) -> &'static str {
     failure.map_or("ok", |failure| failure.def().code)
 }
 
-/// Writes the audit line when it is dropped, so that a call has its line however it ends. If the
-/// client disconnects, the future is dropped, but effects of the call remain.
+/// The writer of the audit line, at its drop. If the client disconnects, the future is dropped, but
+/// effects of the call remain.
 pub(super) struct AuditGuard<'a> {
     pub(super) slot: Option<Slot<'a>>,
     pub(super) call: &'a Call<'a>,
@@ -57,7 +55,7 @@ impl Drop for AuditGuard<'_> {
     }
 }
 
-/// Counts a call and its duration when it is dropped, however the call ends.
+/// The counter of a call, at its drop.
 pub(super) struct CallCounter<'a> {
     pub(super) counts: &'a Requests,
     pub(super) clock: &'a Clock,
@@ -72,8 +70,8 @@ impl Drop for CallCounter<'_> {
     }
 }
 
-/// Returns true if a call was refused before it could change anything. Internal failures are
-/// excluded: each keeps a line of its own, because its request id is needed to investigate.
+/// Returns true if a call was refused before it could change anything. Internal failures keep lines
+/// of their own, because their request ids are needed to investigate.
 fn changed_nothing(call: &Call<'_>, outcome: &str) -> bool {
     let roles = &call.catalogue.roles;
     if matches!(outcome, "ok" | "cancelled") || outcome == roles.internal.code {

@@ -22,7 +22,6 @@ pub(super) fn no_caller(catalogue: &'static Catalogue, error: AccessError) -> Fa
     }
 }
 
-/// Makes the same failure for a target that does not exist and one that is not granted.
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
     let named = target_name(call);
     let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
@@ -69,8 +68,7 @@ fn explain_flag(call: &Call<'_>, flag: &Flag, when: &'static str) -> Words {
     words!["`capabilities.", name, "` is false for this ", named, when, ": ", flag.refusal().unwrap_or_default()]
 }
 
-/// Makes a failure that is not retryable even if there is a remedy: only the remedy changes the
-/// flag.
+/// Is not retryable even if there is a remedy: only the remedy changes the flag.
 pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
     let what = explain_flag(call, flag, "");
     let (role, reader) = (call.catalogue.roles.not_supported, call.caller.application.permissions);
@@ -96,8 +94,8 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
     }
 }
 
-/// Makes the failure of a handler that answered for another tool, or is missing. Generated code
-/// rules out both.
+/// Makes a failure that generated code rules out: a handler is missing, or answered for another
+/// tool.
 #[must_use]
 pub fn no_route(call: &Call<'_>) -> Failure {
     internal_failure(call, "the handler's answer is not this tool's")

@@ -11,9 +11,6 @@ use toolwarrant_base::wording::Words;
 
 impl<H: Handlers> Pipeline<H> {
     /// Refuses a call whose arguments a transport cannot read, with an audit line.
-    ///
-    /// # Errors
-    /// `forbidden`, or otherwise `invalid_argument` with `what`.
     pub fn reject(
         &self,
         Admitted(caller): &Admitted<'_>,
@@ -29,9 +26,8 @@ impl<H: Handlers> Pipeline<H> {
         failure.for_reader(caller.application.permissions)
     }
 
-    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at
-    /// most one line a second, which gives the number of calls that it covers. So a refusal does
-    /// not cost more than a call.
+    /// Writes at most one audit line a second for each application, with the number of calls that
+    /// it covers. So a refusal does not cost more than a call.
     pub fn record_refusal(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };

@@ -17,32 +17,27 @@ const BEFORE_RESTORE: &str = "this request was signed before the server's data w
 const WRONG: &str = "no live secret of that key makes this signature: compare `canonical_request`, which the server has built, with \
                      what was signed, and check key and secret.";
 
-/// A signed request, unchecked. A transport fills it in.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedRequest<'a> {
-    /// The id of the key.
     pub key_id: &'a str,
-    /// The time of signing, in Unix seconds.
+    /// In Unix seconds.
     pub timestamp: u64,
-    /// The nonce.
     pub nonce: &'a str,
-    /// The canonical request, as the server built it.
+    /// As the server built it.
     pub canonical: &'a str,
-    /// The signature that was sent.
     pub signature: &'a Signature,
-    /// The address of the client.
     pub from: Option<IpAddr>,
 }
 
 const UNKNOWN: &str = "the server does not know if it has answered this read before; sign it again later";
 
 impl<H: Handlers> Pipeline<H> {
-    /// Verifies a signed request, charges it to the budget of its application, and uses its nonce.
-    /// `reads` is true if it cannot change anything. If the budget is spent, the nonce is not used.
+    /// Verifies a request, charges it, and uses its nonce, unless the budget is spent. `reads` is
+    /// true if it cannot change anything.
     ///
     /// # Errors
-    /// `unauthenticated`, with the same message for every key; `overloaded` if it is not known
-    /// if a read was answered before, or if this process cannot reach its store.
+    /// `unauthenticated`, with the same message for every key; `overloaded` if it is not known if a
+    /// read was answered before.
     pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature, from } = *signed;
         self.nonces.judge(timestamp).map_err(|bad| match bad {
@@ -68,18 +63,13 @@ impl<H: Handlers> Pipeline<H> {
         }
     }
 
-    /// Refuses a request whose signature is wrong or cannot be verified.
     pub fn refuse_signature(&self, what: Words) -> Failure {
         self.counts.unauthenticated.add(1);
         Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
     }
 
-    /// Stores the nonce of a signed request on the disk if that is due. The transport calls it
-    /// before the answer to every request, and before a call that changes something at once.
-    ///
-    /// # Errors
-    /// `overloaded` if it cannot be written; `unauthenticated` if it is there already. Then this is
-    /// a repetition from an earlier run, whose nonce is no longer in memory.
+    /// Stores the nonce if that is due: before the answer to every request, and before a call that
+    /// changes something at once. One that is stored already comes from an earlier run.
     pub async fn keep_nonce(&self, caller: &Caller) -> Result<(), Failure> {
         let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due()) else { return Ok(()) };
         self.tasks.keep_nonce(nonce).await.map_err(|error| match error {

@@ -1,9 +1,9 @@
-//! Repeated checks of authority. A [`Caller`] proves a right at the time when its request came.
-//! Time passes until the body is complete, a batch comes to its next call, an upstream answers or a
-//! held poll ends. A right that was taken away meanwhile ends at once.
+//! Repeated checks of authority. A [`Caller`] proves a right when its request came. Time passes
+//! until the body is complete, a batch comes to its next call, an upstream answers or a held poll
+//! ends. A right that was taken away meanwhile ends at once.
 //!
-//! While no application or key changes, another check costs two comparisons. With a store in
-//! PostgreSQL it also reads the clock, because no answer leaves without a lease.
+//! Without a change, a check costs two comparisons. With a store in PostgreSQL it also reads the
+//! clock, because no answer leaves without a lease.
 
 use super::refusals::{no_caller, not_found};
 use super::{Handlers, Pipeline, permit};
@@ -13,20 +13,13 @@ use crate::handler::Call;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Interval at which an answer that must wait looks at the lease.
 const LEASE_EVERY: Duration = Duration::from_millis(100);
 
 impl<H: Handlers> Pipeline<H> {
-    /// Returns the caller with its current rights.
-    ///
-    /// # Errors
-    /// `unauthenticated` if its key or secret has ended; `overloaded` if this process cannot reach
-    /// its store.
     pub fn renew<'c>(&self, caller: &'c Caller) -> Result<Cow<'c, Caller>, Failure> {
         self.access.renew(caller, &self.clock).map_err(|error| self.refuse_caller(error))
     }
 
-    /// Counts a request without a caller, and makes its failure.
     pub(super) fn refuse_caller(&self, error: AccessError) -> Failure {
         if error == AccessError::Unauthenticated {
             self.counts.unauthenticated.add(1);
@@ -36,10 +29,7 @@ impl<H: Handlers> Pipeline<H> {
 }
 
 impl Call<'_> {
-    /// Checks that the caller may still make this call.
-    ///
-    /// # Errors
-    /// `unauthenticated`, `forbidden`, `not_found` or `overloaded`, like a new call.
+    /// Checks the caller as for a new call.
     pub(crate) fn still(&self) -> Result<(), Failure> {
         let renewed = self.around.access.renew(self.caller, self.around.clock);
         let renewed = renewed.map_err(|error| no_caller(self.catalogue, error))?;
@@ -52,23 +42,19 @@ impl Call<'_> {
         }
     }
 
-    /// Checks that this process may still answer, whatever the rights of the caller are.
-    ///
-    /// # Errors
-    /// `overloaded`.
+    /// Checks the lease, whatever the rights of the caller are.
     pub(crate) fn check_lease(&self) -> Result<(), Failure> {
         self.around.access.check_lease().map_err(|error| no_caller(self.catalogue, error))
     }
 
-    /// Waits until this process may answer.
     pub(crate) async fn wait_for_lease(&self) {
         while self.check_lease().is_err() {
             self.around.clock.sleep_until(self.around.clock.now().plus(LEASE_EVERY)).await;
         }
     }
 
-    /// Waits until the caller may no longer make this call, and returns the failure. The end of a
-    /// lease alone does not end the wait: the answer is checked when it is ready.
+    /// Returns when the right ends. The end of a lease alone does not end the wait: the answer is
+    /// checked when it is ready.
     pub(crate) async fn wait_for_end(&self) -> Failure {
         let mut changes = self.around.access.changes();
         let expires_at = self.caller.expires_at();
@@ -82,8 +68,8 @@ impl Call<'_> {
                 () = async {
                     match expires_at {
                         Some(end) if self.around.clock.now() < end => self.around.clock.sleep_until(end).await,
-                        // The key does not expire, or it has expired only by a clock that is ahead
-                        // and does not decide. Then the answer is checked when it is ready.
+                        // The key does not expire, or only by a clock that is ahead and does not
+                        // decide. Then the answer is checked when it is ready.
                         Some(_) | None => std::future::pending().await,
                     }
                 } => {}

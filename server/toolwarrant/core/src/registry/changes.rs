@@ -1,4 +1,5 @@
-//! How a change is carried out: planned from what is known, stored, and put in force.
+//! How a change is carried out: planned from what is known, stored, and put in force. A change that
+//! the store does not confirm is an error, which says if the change is in force.
 
 use super::edits::{DirectoryRow, Edit};
 use super::{Durability, Known, Registry, RegistryError};
@@ -7,16 +8,14 @@ use crate::store::{SecretUse, StoreError};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
-/// Time in which a store that outlives its machine stores a change. After that, the operator is
-/// informed.
+/// Time for a store that outlives its machine. After that, the operator gets an error.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The error of a change that is in force, and that the next leader would not know of.
+/// The change is in force here, and the next leader would not know of it.
 const IN_FORCE_HERE: &str =
     "it is in force, but not stored, so it would be gone if another process led; repeat the command until it is stored";
 
 impl Registry {
-    /// Carries out a change: `plan` makes it and its answer from what is known.
     pub(super) async fn carry_out<T>(
         &self,
         plan: impl FnOnce(&Known) -> Result<(Edit, T), RegistryError> + Send,
@@ -32,7 +31,7 @@ impl Registry {
         }
     }
 
-    /// Stores a change and puts it in force. One that only takes authority away is in force first.
+    /// Puts a change that only takes authority away in force first.
     async fn apply(&self, known: &mut Known, edit: Edit) -> Result<Durability, RegistryError> {
         let Edit { row, act, only_takes } = edit;
         let id = row.id();
@@ -56,7 +55,6 @@ impl Registry {
         Ok(durability)
     }
 
-    /// Writes a row with its acts.
     pub(super) async fn put(&self, known: &mut Known, row: &DirectoryRow, acts: Vec<Act>) -> Result<(), StoreError> {
         let put = match row.clone() {
             DirectoryRow::Application(row) => self.store.put_application(row, acts),
@@ -67,10 +65,7 @@ impl Registry {
         put
     }
 
-    /// Puts everything in force as it is stored, if it is not known what became of a change.
-    ///
-    /// # Errors
-    /// The store does not answer.
+    /// Puts everything in force as stored, if the fate of a change is not known.
     async fn learn_fates(&self, known: &mut Known) -> Result<(), StoreError> {
         if !known.has_unknown_fate {
             return Ok(());
@@ -90,7 +85,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Puts a row in force. Returns the last uses of secrets whose cells may be gone then.
     fn put_in_force(&self, known: &mut Known, row: DirectoryRow) -> Vec<SecretUse> {
         let (applications, keys) = match row {
             DirectoryRow::Application(row) => (vec![row], Vec::new()),
@@ -104,7 +98,7 @@ impl Registry {
         self.access.has_lease()
     }
 
-    /// Waits for a store that may not answer for long. A disk of this machine gets its time.
+    /// Gives a store on this machine all the time that its disk needs.
     pub(super) async fn within_patience<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,

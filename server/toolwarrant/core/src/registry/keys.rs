@@ -11,20 +11,14 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
-/// Rows of last uses in one transaction.
 const USES_AT_ONCE: usize = 1_000;
 
 impl Registry {
-    /// Returns a key.
-    ///
-    /// # Errors
-    /// There is no such key.
     pub async fn key(&self, key_id: &str) -> Result<KeyRow, RegistryError> {
         self.known.lock().await.key(key_id)
     }
 
-    /// Returns the keys for which `selects` returns true, the oldest first. A revoked key has no
-    /// secret.
+    /// Returns keys, the oldest first. A revoked key has no secret.
     pub async fn keys(&self, selects: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
         let known = self.known.lock().await;
         let mut rows: Vec<_> = known.keys.values().filter(|key| selects(key)).cloned().collect();
@@ -32,19 +26,10 @@ impl Registry {
         rows
     }
 
-    /// Revokes a key with all its secrets, at once, even if that cannot be stored.
-    ///
-    /// # Errors
-    /// There is no such key.
     pub async fn revoke_key(&self, key_id: &str, origin: &Origin) -> Result<Changed, RegistryError> {
         self.change_key(key_id, origin, |row| row.secrets.clear()).await
     }
 
-    /// Changes a key. A change that only takes authority away is in force even if it cannot be
-    /// stored.
-    ///
-    /// # Errors
-    /// There is no such key, or the change cannot be stored.
     pub async fn change_key(
         &self,
         key_id: &str,
@@ -63,10 +48,6 @@ impl Registry {
         Ok(Changed { object: key_id.to_owned(), act_id, durability })
     }
 
-    /// Creates a key for an application.
-    ///
-    /// # Errors
-    /// There is no such application, or the key cannot be stored.
     pub async fn issue_key(
         &self,
         application: &str,
@@ -81,11 +62,8 @@ impl Registry {
         Ok(self.carry_out(plan).await?.0)
     }
 
-    /// Adds a secret to a key. The previous secret stays valid until `grace` is over or, without
-    /// it, until the next rotation; older ones end.
-    ///
-    /// # Errors
-    /// There is no such key, it is revoked, or it cannot be stored.
+    /// Adds a secret. The previous one stays valid until `grace` is over or, without it, until the
+    /// next rotation. Older ones end.
     pub async fn rotate_key(
         &self,
         key_id: &str,
@@ -107,10 +85,6 @@ impl Registry {
         Ok(self.carry_out(plan).await?.0)
     }
 
-    /// Stores the last uses of secrets that were noted since the last call.
-    ///
-    /// # Errors
-    /// They cannot be stored. The next use of each secret is noted all the same.
     pub async fn store_uses(&self) -> Result<(), RegistryError> {
         let uses = self.access.collect_uses();
         for part in uses.chunks(USES_AT_ONCE) {
@@ -119,8 +93,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Stores the last uses of keys whose secrets have changed, because the cells of former secrets
-    /// are gone. Does not wait for a disk that has just refused the change.
+    /// Keeps the uses of former secrets, whose cells are gone. Does not wait for a disk that has
+    /// just refused the change.
     pub(super) async fn keep_uses(&self, uses: Vec<SecretUse>, durability: &Durability) {
         if *durability == Durability::Stored
             && !uses.is_empty()
@@ -130,11 +104,7 @@ impl Registry {
         }
     }
 
-    /// Returns the last use of each secret of these keys, also of secrets that have ended, by the
-    /// id of the key. `None` stands for all keys.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Returns the last uses by key, also of secrets that have ended. `None` stands for all keys.
     pub async fn uses(&self, keys: Option<Vec<String>>) -> Result<HashMap<String, Vec<SecretUse>>, RegistryError> {
         let mut uses: HashMap<String, Vec<SecretUse>> = HashMap::new();
         let since_start = self.access.uses_since_start(keys.as_deref());
@@ -147,11 +117,7 @@ impl Registry {
         Ok(uses)
     }
 
-    /// Puts all keys in force as they are in the store, where they were changed without the
-    /// registry.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Puts all keys in force as stored, after a change without the registry.
     pub async fn reload_keys(&self) -> Result<(), RegistryError> {
         let mut known = self.known.lock().await;
         let (_, keys) = self.store.directory().await?;
@@ -159,7 +125,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Plans to add a secret to `key`, which is `before` or, if that is `None`, a new key.
     fn add_secret(
         &self,
         known: &Known,
@@ -182,7 +147,6 @@ impl Registry {
         Ok((edit, NewKey { key_id, secret: Secret::new(secret), act_id }))
     }
 
-    /// Plans the change of a key from `before` to `row`.
     fn edit_key(&self, before: Option<KeyRow>, row: KeyRow, origin: &Origin) -> Result<Edit, RegistryError> {
         let changes = Changes::between(before.as_ref().map(RowFacts::from), Some(RowFacts::from(&row)));
         let act = self.act(origin, Some(&row.id), changes)?;

@@ -1,19 +1,16 @@
-//! The rules for the name of an application.
-//!
-//! People and scripts refer to an application by its name or its id, and lists and logs show its
-//! name. So a name is a short text without hidden characters, and cannot look like an id.
+//! The rules for the name of an application: short, without hidden characters, and not like an id,
+//! because commands take either.
 
 use toolwarrant_base::text::deceives;
 
-/// Longest name of an application, in characters.
+/// In characters.
 pub const APPLICATION_NAME_MAX: usize = 64;
 
-/// The prefix of every application id. No name begins with it.
+/// No name begins with it.
 pub(super) const ID_PREFIX: &str = "app_";
 
-/// Returns true if an application may have this name: 1 to [`APPLICATION_NAME_MAX`] printable
-/// characters, without a space at either end, not beginning like an id, and not ending as the shown
-/// name of a deleted application does.
+/// Returns true if an application may have this name, which must not end as the shown name of a
+/// deleted one.
 #[must_use]
 pub fn may_name_application(name: &str) -> bool {
     let printable = |c: char| c == ' ' || !(c.is_whitespace() || deceives(c));

@@ -1,13 +1,12 @@
 //! Changes that are in force and not stored yet.
 //!
-//! A change that takes authority away applies at once, also on a full disk. Its row then waits here
-//! with its acts, until the store takes both in one transaction.
+//! A change that takes authority away applies at once, also on a full disk. Its row waits with its
+//! acts, until the store takes both in one transaction.
 
 use super::edits::{DirectoryRow, RowId};
 use super::{Durability, Known, Registry};
 
 impl Registry {
-    /// Stores all pending changes.
     pub async fn settle(&self) -> Durability {
         let mut known = self.known.lock().await;
         while let Some(row) = known.pending.keys().next().cloned() {
@@ -21,7 +20,6 @@ impl Registry {
         Durability::Stored
     }
 
-    /// Stores a pending row.
     pub(super) async fn store(&self, known: &mut Known, id: &RowId) -> Result<(), String> {
         let (Some(row), Some(acts)) = (known.row(id), known.pending.get(id).cloned()) else { return Ok(()) };
         self.put(known, &row, acts).await.map_err(|error| error.to_string())?;
@@ -31,7 +29,6 @@ impl Registry {
 }
 
 impl Known {
-    /// Returns a row as it is in force.
     fn row(&self, id: &RowId) -> Option<DirectoryRow> {
         match id {
             RowId::Application(id) => self.applications.get(id).map(|(row, _)| DirectoryRow::Application(row.clone())),

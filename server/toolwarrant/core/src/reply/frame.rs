@@ -1,25 +1,20 @@
-//! The frame around the JSON of a result in the body of a response. It knows no transport.
+//! The frame of a transport around the JSON of a result in the body of a response.
 
-/// The frame of a transport around the JSON of a result.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
-    /// The JSON alone.
     Plain,
     /// The JSON inside a JSON string. If there is a text `between`, the plain JSON follows it.
     Text {
-        /// The text before the JSON, in parts; the last one ends with the opening quotation mark.
+        /// In parts; the last one ends with the opening quotation mark.
         open: [&'a str; 3],
-        /// The text between the two forms. It begins with the closing quotation mark. Without it,
-        /// `close` does.
+        /// Begins with the closing quotation mark. Without it, `close` does.
         between: Option<&'a str>,
-        /// The text after the JSON.
         close: &'a str,
     },
 }
 
 impl Frame<'_> {
-    /// Writes a body of exactly its size. `quote` appends the JSON escaped for a string, which is
-    /// `json_string` bytes long.
+    /// Writes a body of exactly its size. `quote` appends `quoted` bytes.
     pub(super) fn around(self, plain: &[u8], quoted: usize, quote: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let Self::Text { open, .. } = self else { return plain.to_vec() };
         let open: usize = open.iter().map(|part| part.len()).sum();
@@ -30,14 +25,12 @@ impl Frame<'_> {
         body
     }
 
-    /// Appends the text before the JSON.
     pub(super) fn open(self, body: &mut Vec<u8>) {
         if let Self::Text { open, .. } = self {
             open.into_iter().for_each(|part| body.extend_from_slice(part.as_bytes()));
         }
     }
 
-    /// Appends the text after the quoted JSON.
     pub(super) fn close(self, body: &mut Vec<u8>, plain: &[u8]) {
         let Self::Text { open: _, between, close } = self else { return };
         if let Some(between) = between {
@@ -47,7 +40,6 @@ impl Frame<'_> {
         body.extend_from_slice(close.as_bytes());
     }
 
-    /// Returns the length of the text that [`Self::close`] appends.
     pub(super) fn close_len(self, plain: &[u8]) -> usize {
         let Self::Text { open: _, between, close } = self else { return 0 };
         between.map_or(0, |between| between.len() + plain.len()) + close.len()

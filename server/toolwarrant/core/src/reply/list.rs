@@ -13,24 +13,20 @@ use toolwarrant_base::text::Json;
 
 /// A result whose first field is a list.
 pub trait ListResult: Serialize + TargetIds {
-    /// The type of the items.
     type Item;
     /// Its JSON up to the first item.
     const OPEN: &'static str;
 }
 
-/// Bytes that are reserved for everything except the items. A longer rest gets room when it comes.
 const AROUND_ITEMS: usize = 1 << 10;
 
 /// Writes a result by copying rendered items into one body.
 pub struct ListWriter<'a, L> {
     to: Recipient<'a>,
-    /// The body up to the last item and a comma; `None` if the frame contains only the plain JSON.
+    /// Ends with the last item and a comma; `None` for a frame with plain JSON alone.
     quoted: Option<Json>,
-    /// The JSON up to the last item and a comma; `None` if the frame contains it only inside a
-    /// string.
+    /// The same; `None` for a frame with JSON only inside a string.
     plain: Option<Json>,
-    /// An error if an item could not be written as JSON, or the caller may not see it.
     items: serde_json::Result<()>,
     of: PhantomData<fn() -> L>,
 }
@@ -99,7 +95,7 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
         Reply(Form::Written(body.into()))
     }
 
-    /// Makes room for bytes of either form. The first time, it writes the text before the items.
+    /// Makes room. The first time, it writes the text before the items.
     fn reserve(&mut self, in_quotes: usize, as_is: usize, has_secret: bool) {
         let Self { to: Recipient { frame, .. }, quoted, plain, items: _, of: _ } = self;
         let around = |form: &Json| if form.bytes.is_empty() { AROUND_ITEMS } else { 0 };

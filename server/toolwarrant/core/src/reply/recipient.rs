@@ -1,4 +1,4 @@
-//! The recipient of an answer, and the check that it may see each target whose id is in the result.
+//! The recipient of an answer, and the check that it may see each target in the result.
 
 use super::frame::Frame;
 use serde::ser::Error;
@@ -33,7 +33,6 @@ impl<T: TargetIds + Zeroize> TargetIds for Secret<T> {
     }
 }
 
-/// Returns the first id in a value that `admits` refuses, with its resource.
 pub(crate) fn find_refused(
     value: &impl TargetIds,
     admits: impl Fn(&str, &str) -> bool,
@@ -47,13 +46,11 @@ pub(crate) fn find_refused(
     refused
 }
 
-/// Decides which ids a result may hold.
 pub(crate) trait Sight: Sync {
-    /// Returns true if a result may hold this id.
     fn admits(&self, resource: &str, id: &str) -> bool;
 }
 
-/// The recipient of an answer: the frame of its transport, and the targets that its caller may see.
+/// The frame of the transport, and the targets that the caller may see.
 #[derive(Clone, Copy)]
 pub struct Recipient<'a> {
     pub(crate) frame: Frame<'a>,
@@ -69,7 +66,7 @@ impl<'a> From<Frame<'a>> for Recipient<'a> {
 }
 
 impl Recipient<'_> {
-    /// Checks that the caller may see each target in a value, or made a task on it.
+    /// Admits targets of tasks that the caller made, too.
     pub(super) fn check(&self, value: &impl TargetIds) -> serde_json::Result<()> {
         let refused = self.sight.and_then(|sight| find_refused(value, |resource, id| sight.admits(resource, id)));
         refused.map_or(Ok(()), |(resource, id)| {

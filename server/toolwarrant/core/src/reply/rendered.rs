@@ -12,22 +12,18 @@ use std::{fmt, slice};
 use toolwarrant_base::bytes::{quote, quote_len};
 use toolwarrant_base::text::Json;
 
-/// A value as JSON, in both forms that an answer uses: plain, and escaped for a place inside a JSON
-/// string.
+/// A value as JSON, plain and escaped for a JSON string.
 pub struct Rendered<T> {
-    /// The plain form, then the escaped form. Empty if the value cannot be written as JSON, which
-    /// is logged.
+    /// The plain form, then the escaped form. Empty if the value is no JSON.
     both: Json,
-    /// The length of the plain form.
     plain: usize,
     ids: Ids,
     of: PhantomData<fn() -> T>,
 }
 
-/// An id of a target, with its resource.
 type Id = (&'static str, Arc<str>);
 
-/// The ids in a rendered value. Most values have one, which needs no allocation.
+/// Most values have one id, which needs no allocation.
 enum Ids {
     One(Id),
     Many(Box<[Id]>),
@@ -79,7 +75,7 @@ impl<T: Serialize + TargetIds> Rendered<T> {
 }
 
 impl<T> Rendered<T> {
-    /// Returns the bytes that it holds: both forms, and the list of its ids.
+    /// Returns its size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.both.bytes.len() + size_of_val(&*self.ids)
@@ -129,7 +125,6 @@ impl RenderBudget {
         Self { left: AtomicUsize::new(bytes) }
     }
 
-    /// Takes bytes. If fewer are left, takes none and returns false.
     fn take(&self, bytes: usize) -> bool {
         self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -139,8 +134,8 @@ impl RenderBudget {
     }
 }
 
-/// A result, or a part of one, that many calls share. It is rendered on first use and stored while
-/// its budget has room.
+/// A result, or a part of one, that many calls share: rendered on first use, and stored while its
+/// budget has room.
 #[derive(Debug)]
 pub struct Prepared<T> {
     kept: OnceLock<Rendered<T>>,
@@ -156,14 +151,13 @@ impl<T> Prepared<T> {
 }
 
 impl<T: Serialize + TargetIds> Prepared<T> {
-    /// Makes a reply from it. The first call makes the value with `make`. While the budget has no
-    /// room, every call does.
+    /// Makes a reply. The first call makes the value. While the budget has no room, every call
+    /// does.
     pub fn reply<'a>(&self, to: impl Into<Recipient<'a>>, make: impl FnOnce() -> T) -> Reply<T> {
         self.render(make).reply(to)
     }
 
-    /// Returns it for a [`ListWriter`](super::ListWriter). It is made in the same way as for
-    /// [`Self::reply`].
+    /// Returns it for a [`ListWriter`](super::ListWriter).
     pub fn render(&self, make: impl FnOnce() -> T) -> Ready<'_, T> {
         if let Some(kept) = self.kept.get() {
             return Ready::Kept(kept);
@@ -198,8 +192,8 @@ impl<T> Drop for Prepared<T> {
 pub enum Ready<'a, T> {
     /// It is stored.
     Kept(&'a Rendered<T>),
-    /// It was made for one answer. `Arc` frees its value in a function that is never inlined, which
-    /// keeps the drop of a long list of stored values short.
+    /// It was made for one answer. An `Arc` keeps the drop of a long list of stored values short,
+    /// because its slow path is never inlined.
     Made(Arc<Rendered<T>>),
 }
 

@@ -1,5 +1,4 @@
-//! Tests that an answer has the same bytes however it is made, and that stored values stay within
-//! their budget.
+//! An answer has the same bytes however it is made. Stored values stay within their budget.
 
 use super::*;
 use proptest::prelude::*;
@@ -35,7 +34,6 @@ impl ListResult for Page {
 
 const CLOSE: &str = "\"}],\"isError\":false}}";
 
-/// The frames of the transports.
 const FRAMES: [Frame<'_>; 3] = [Frame::Plain, text(None), text(Some("\"}],\"structuredContent\":"))];
 
 const fn text(between: Option<&str>) -> Frame<'_> {
@@ -83,7 +81,6 @@ proptest! {
             true => serde_json::to_string_pretty(&page).expect("JSON"),
             false => serde_json::to_string(&page).expect("JSON"),
         };
-        // The value is written unchanged, with all white space.
         let value: &serde_json::value::RawValue = serde_json::from_str(&json).expect("JSON");
         let quoted = serde_json::to_string(&json).expect("JSON");
         let head = "{\"id\":\"7\",\"text\":";

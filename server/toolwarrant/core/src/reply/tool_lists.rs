@@ -5,8 +5,7 @@ use crate::revision::Revision;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A set of tools as `tools/list` shows them: one JSON list for revisions without titles and output
-/// schemas, and one for those with.
+/// One JSON list for revisions without titles and output schemas, and one for those with.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolLists {
     plain: Bytes,
@@ -25,7 +24,6 @@ impl ToolLists {
     }
 }
 
-/// Describes a tool without and with its output schema. Schemas are already JSON.
 fn describe_tool(tool: &ToolDef) -> (String, String) {
     let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({

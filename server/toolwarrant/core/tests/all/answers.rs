@@ -95,7 +95,7 @@ impl Handlers for SlowShop {
     }
 }
 
-/// The length of a lease, which is over before a slow tool answers.
+/// Over before a slow tool answers.
 const LEASE: Duration = Duration::from_secs(5);
 
 struct Server {

@@ -21,7 +21,6 @@ use toolwarrant_core::tasks::{
     Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
 };
 
-/// Longer than a lease.
 pub(crate) const LONG: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Default)]
@@ -103,7 +102,7 @@ impl Drop for TrailFolder {
     }
 }
 
-/// Makes a pipeline with an audit trail. The folder must be dropped after it.
+/// Returns a folder that must be dropped after the pipeline.
 pub(crate) fn start_pipeline<H: Handlers>(
     handlers: H,
     access: Arc<Access>,
@@ -124,7 +123,6 @@ fn keyring() -> KeyRing {
     KeyRing::new("test", &[7; 32], Random::from_seed(1))
 }
 
-/// Makes a key with every permission. Returns its caller.
 pub(crate) fn make_key(limit: u32, clock: &Clock) -> (Arc<Access>, Caller) {
     let (access, window) = (Access::new(keyring()), Arc::new(Window::new(limit)));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));

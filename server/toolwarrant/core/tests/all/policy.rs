@@ -88,7 +88,6 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     let (access, mut caller) = make_key(300, &clock);
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
     let other = PolicyDef { probe: None, baseline: false, idempotent: true, ..said(60, 900) };
-    // The policy of the target, and the policy of the task.
     let cases = [(DECLARED, DECLARED), (other, said(60, 900)), (said(60, 60), said(60, 85)), (said(1, 9), said(1, 9))];
     for (n, (says, expected)) in cases.into_iter().enumerate() {
         let nonces = Nonces::new(clock.clone());

@@ -230,7 +230,7 @@ async fn the_last_use_of_each_secret_is_known_at_once_and_stays_over_rotations_a
     assert_eq!(uses(&registry).await, both, "a refused use is no use");
 }
 
-/// A store that answers only while it is not stalled. Requests of that time happen later.
+/// Requests of a stalled time happen later.
 #[derive(Debug, Default)]
 struct StalledStore(Memory, watch::Sender<bool>);
 
@@ -269,7 +269,6 @@ impl DirectoryStore for StalledStore {
     }
 }
 
-/// A process with a lease can lose its store for good, and with it what is in force here alone.
 #[tokio::test(start_paused = true)]
 async fn a_change_that_a_remote_store_does_not_confirm_is_an_error_that_says_what_holds() {
     let store = Arc::new(StalledStore::default());
@@ -287,7 +286,6 @@ async fn a_change_that_a_remote_store_does_not_confirm_is_an_error_that_says_wha
     assert_eq!(registry.settle().await, Durability::Stored);
     assert!(store.0.directory().await.unwrap().1[0].secrets.is_empty());
 
-    // The store carries out what it was asked for, and says so too late.
     store.1.send_replace(true);
     let row = store.0.directory().await.unwrap().0[0].clone();
     let said = registry.change(&owner, &origin(), |row| row.requests_per_minute = 900).await.unwrap_err().to_string();

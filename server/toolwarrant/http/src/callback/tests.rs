@@ -11,7 +11,6 @@ use tokio::time::Instant;
 const LONG: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// A running callback listener. Its deadlines pass only in tests that shorten them.
 struct Running {
     echo: CallbackPaths,
     address: SocketAddr,
@@ -41,7 +40,6 @@ fn connect(to: SocketAddr, from: [u8; 4]) -> impl Future<Output = TcpStream> {
     async move { socket.connect(to).await.expect("connected") }
 }
 
-/// Reads everything until the connection ends.
 async fn rest_of(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let mut bytes = [0; 1024];
@@ -199,7 +197,6 @@ async fn silent_connections_do_not_keep_others_out() {
         }
     }
     assert!(running.limiter.connections() <= 16 + 32, "{}", running.limiter.connections());
-    // An address that has reached its limit gets no further connection.
     let crowd = start_within(Limits { head: LONG, connections_per_address: 4, ..Limits::default() }, "127.0.0.1:0");
     let mut held = Vec::new();
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Reads a whole request body within the limits on size and time.
+//! Reads a whole request body within the limits on size and time. Start at [`read_body`].
 
 use super::connection::Peer;
 use super::limits::Limits;
@@ -15,33 +15,28 @@ use std::task::{Context, Poll};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
-/// The reason why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// It is larger than the limit, or its head says so.
     #[error("the body is larger than the server accepts")]
     TooLarge,
-    /// It missed a deadline.
     #[error("the body did not arrive in time")]
     Timeout,
-    /// Bodies of this client, or of all clients, take too much memory, or too many requests of this
-    /// client are in flight.
+    /// Bodies of this client, or of all, take too much memory, or the client has too many requests
+    /// in flight.
     #[error("the server has no room for the body")]
     Overloaded,
-    /// The connection ended, the framing is wrong, or the pieces are too small.
     #[error("the body ended early")]
     Broken,
 }
 
-/// Bytes of each body that do not count towards the quota: the limit on connections bounds them.
+/// Bytes of each body outside of the quota: the limit on connections bounds them.
 const FREE: usize = 16 * 1024;
 
-/// Pieces of a body that may have any size, and the least average size of more. Each piece costs
-/// far more than its bytes.
+/// This many pieces may have any size; more must have this average size. Each piece costs far more
+/// than its bytes.
 const PIECES: usize = 1_024;
 const PIECE_MIN: usize = 64;
 
-/// The quota that a body counts towards.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyRoom {
     /// [`Limits::bodies_bytes`]: the caller is verified.
@@ -50,13 +45,8 @@ pub enum BodyRoom {
     Unverified,
 }
 
-/// Reads the whole of `body`, which `peer` sends; `None` if it does not come over a connection. A
-/// body that arrives in one piece, as small ones do, is returned without a copy. A larger body
-/// holds its part of `room` until its bytes are dropped.
-///
-/// # Errors
-/// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is
-/// read.
+/// Reads the whole of `body`; `peer` is `None` if it does not come over a connection. A body in one
+/// piece is not copied. A larger body holds its part of `room` until its bytes are dropped.
 pub async fn read_body(
     body: impl HttpBody<Data = Bytes> + Unpin,
     peer: Option<&Peer>,
@@ -119,7 +109,6 @@ async fn read_whole(
     })
 }
 
-/// Takes more of the quota of bodies. Returns false if too little is left.
 fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, room: BodyRoom, bytes: usize) -> bool {
     if let Some(share) = share {
         return share.grow(bytes);
@@ -151,7 +140,6 @@ pub(crate) async fn skip_rest(mut body: impl HttpBody<Data = Bytes> + Unpin, pee
     }
 }
 
-/// The bytes of a body that counts towards the quota.
 struct Counted {
     bytes: Bytes,
     _share: Share,
@@ -163,8 +151,8 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// Returns the next piece of the body, or an empty piece in place of trailers, which no route uses.
-/// Reads the clock and sets `deadline` only if it has to wait.
+/// Returns an empty piece in place of trailers, which no route uses. Reads the clock and sets
+/// `deadline` only if it has to wait.
 async fn next_piece(
     body: &mut (impl HttpBody<Data = Bytes> + Unpin),
     peer: Option<&Peer>,
@@ -179,7 +167,6 @@ async fn next_piece(
             let connection = peer.map(|peer| &peer.connection);
             connection.inspect(|connection| connection.await_client());
             let frame = timeout_at(deadline.min(now + limits.body_gap), body.frame()).await;
-            // A connection that was given up in the meantime ends at once.
             connection.map_or(Ok(()), |connection| connection.mark_received()).map_err(|_| BodyError::Broken)?;
             frame.map_err(|_| BodyError::Timeout)?
         }
@@ -188,7 +175,7 @@ async fn next_piece(
     Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
 }
 
-/// Polls for a piece. The poll wakes its own task only if more pieces follow.
+/// Wakes its own task only if more pieces follow.
 fn poll_once<B>(body: &mut B, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>>
 where
     B: HttpBody<Data = Bytes> + Unpin,
@@ -218,7 +205,6 @@ mod tests {
         assert_eq!(read(Body::empty(), &Limits::default()).await, Ok(Bytes::new()));
     }
 
-    /// A body in pieces of one size.
     struct Pieces {
         left: usize,
         size: usize,

@@ -1,8 +1,5 @@
-//! The state of an open connection: whether its client or the server must act next, and how the
-//! connection will end.
-//!
-//! The edge can give up a connection that waits for its client, to make room for another. It never
-//! gives up one whose request is running.
+//! The state of an open connection. The edge can give up a connection that waits for its client, to
+//! make room for another. It never gives up one whose request is running.
 
 use super::quota::Quota;
 use super::throttle::AuthThrottle;
@@ -19,51 +16,44 @@ use toolwarrant_core::tasks::LongPoll;
 const WAITING: u8 = 0;
 /// The server must act.
 const BUSY: u8 = 1;
-/// The connection is given up.
 const GIVEN_UP: u8 = 2;
 
-/// The wait of a connection for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadWait {
-    /// There is no wait: a request is being read, carried out or answered.
+    /// A request is being read, carried out or answered.
     Over,
     /// The wait for its first byte has begun since the last check.
     IdleBegins,
     /// The wait for the rest of its head has begun since the last check.
     HeadBegins,
-    /// The wait had begun before the last check.
     Lasts,
 }
 
 /// The states from one head to the next: a request is being read or carried out.
 const IN_REQUEST: u8 = 0;
-/// Its answer is ready to be sent.
 const ANSWERED: u8 = 1;
 /// All bytes written so far have left. A long answer may have more.
 const FLUSHED: u8 = 2;
 /// The whole answer has left, and nothing of the next head has come.
 const IDLE_BEGINS: u8 = 3;
-/// Like `IDLE_BEGINS`, and the time of the beginning is known.
+/// The time of the beginning is known.
 const IDLE_LASTS: u8 = 4;
-/// The next head is being read.
 const HEAD_BEGINS: u8 = 5;
-/// Like `HEAD_BEGINS`, and the time of the beginning is known.
+/// The time of the beginning is known.
 const HEAD_LASTS: u8 = 6;
 
-/// The resources, other than connections, that requests may hold at the same time.
+/// The resources that requests may hold at the same time.
 #[derive(Debug)]
 pub(super) struct Quotas {
-    /// Bytes of bodies of verified callers that are larger than a few segments.
+    /// Bytes of bodies of verified callers.
     pub(super) bodies: Arc<Quota>,
-    /// The same for bodies whose caller is not verified yet.
+    /// Bytes of bodies whose caller is not verified yet.
     pub(super) unverified: Arc<Quota>,
-    /// Answers to wrong credentials that are delayed.
+    /// Delayed answers to wrong credentials.
     pub(super) delayed: Arc<Quota>,
-    /// Requests that come through a trusted proxy.
     pub(super) proxied: Arc<Quota>,
 }
 
-/// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// The address of the client or proxy that opened it.
@@ -73,13 +63,13 @@ pub(crate) struct Connection {
     pub(super) place: AtomicU64,
     pub(super) hangup: Hangup,
     state: AtomicU8,
-    /// Its state between two heads. Only its own task reads it.
+    /// Only its own task reads it.
     head: AtomicU8,
-    /// True if a request was answered since the limiter last looked.
+    /// A request was answered since the limiter last looked.
     used: AtomicBool,
-    /// True if it ends after the answer to the request in flight.
+    /// It ends after the answer to the request in flight.
     last: AtomicBool,
-    /// True if the client may still be sending a body that was refused.
+    /// The client may still be sending a body that was refused.
     refused_body: AtomicBool,
     given_up: Notify,
 }
@@ -100,7 +90,6 @@ impl Connection {
         }
     }
 
-    /// Records that the head of a request has arrived. Fails if the connection was given up before.
     pub(super) fn mark_head_received(&self) -> Result<(), GivenUp> {
         self.head.store(IN_REQUEST, Relaxed);
         self.mark_received()
@@ -111,12 +100,10 @@ impl Connection {
         self.state.compare_exchange(WAITING, BUSY, AcqRel, Acquire).map(drop).map_err(|_| GivenUp)
     }
 
-    /// Records that the client must act next.
     pub(super) fn await_client(&self) {
         self.state.store(WAITING, Relaxed);
     }
 
-    /// Records that a request is answered. Returns true if the connection ends after the answer.
     pub(super) fn answered(&self) -> bool {
         self.used.store(true, Relaxed);
         self.head.store(ANSWERED, Relaxed);
@@ -124,7 +111,6 @@ impl Connection {
         self.last.load(Relaxed)
     }
 
-    /// Records that all written bytes have left.
     pub(super) fn mark_flushed(&self) {
         self.moves(ANSWERED, FLUSHED);
     }
@@ -134,7 +120,6 @@ impl Connection {
         self.moves(FLUSHED, IDLE_BEGINS);
     }
 
-    /// Records that bytes were read.
     pub(super) fn has_read(&self) {
         self.moves(IDLE_BEGINS, HEAD_BEGINS);
         self.moves(IDLE_LASTS, HEAD_BEGINS);
@@ -146,7 +131,6 @@ impl Connection {
         }
     }
 
-    /// Returns the state of its wait for a request, and records the check.
     pub(super) fn head_wait(&self) -> HeadWait {
         match self.head.load(Relaxed) {
             IDLE_BEGINS => {
@@ -162,17 +146,15 @@ impl Connection {
         }
     }
 
-    /// Returns true if the client must act next.
     pub(super) fn is_waiting(&self) -> bool {
         self.state.load(Relaxed) == WAITING
     }
 
-    /// Returns true if a request was answered since the last call.
     pub(super) fn was_used(&self) -> bool {
         self.used.swap(false, Relaxed)
     }
 
-    /// Gives the connection up if it waits for its client. Returns true if it did.
+    /// Returns true if it waited for its client.
     pub(super) fn give_up(&self) -> bool {
         let waited = self.state.compare_exchange(WAITING, GIVEN_UP, AcqRel, Acquire).is_ok();
         if waited {
@@ -181,7 +163,7 @@ impl Connection {
         waited
     }
 
-    /// Records that a body is refused before it is read. The connection ends after the answer.
+    /// Ends the connection after the answer.
     pub(super) fn refuse_body(&self) {
         self.refused_body.store(true, Relaxed);
         self.last.store(true, Relaxed);
@@ -191,21 +173,18 @@ impl Connection {
         self.refused_body.load(Relaxed)
     }
 
-    /// Waits until the connection is given up.
     pub(crate) async fn wait_until_closed(&self) {
         self.given_up.notified().await;
     }
 }
 
-/// The connection was given up to make room.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the connection was given up to make room")]
 pub(crate) struct GivenUp;
 
-/// The origin of a request.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// The client's address, also behind a trusted proxy.
+    /// Also behind a trusted proxy.
     pub(super) address: IpAddr,
     /// True if this address has more requests in flight than its limit.
     pub(super) crowded: bool,
@@ -213,16 +192,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Returns the client's address, also behind a trusted proxy.
     pub(crate) fn address(&self) -> IpAddr {
         self.address
     }
 }
 
-/// Counts a failed authentication of this request's client, and returns once it may be answered.
-///
-/// Only a limited number of answers is delayed at the same time. Any further answer is sent at
-/// once, and its connection ends.
+/// Counts a failed authentication, and returns once it may be answered. At the limit of delayed
+/// answers, an answer is sent at once, and its connection ends.
 pub(crate) async fn slow_down(throttle: &AuthThrottle, peer: Option<&Peer>, now: Timestamp) {
     let Some(Peer { address, connection, .. }) = peer else { return };
     let Some(delay) = throttle.record_failure(*address, now) else { return };
@@ -232,7 +208,6 @@ pub(crate) async fn slow_down(throttle: &AuthThrottle, peer: Option<&Peer>, now:
     }
 }
 
-/// Returns how long an answer to this request may be held: until its client closes its side.
 pub(crate) fn patience(peer: Option<&Peer>) -> LongPoll<'_> {
     peer.map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
 }

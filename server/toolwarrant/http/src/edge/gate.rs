@@ -1,5 +1,5 @@
 //! A gate before a responder. While it is held, requests wait unread. Once the responder is gone,
-//! it tells them to repeat.
+//! the answer is to repeat the request.
 
 use super::{Peer, Responder};
 use axum::body::Body;
@@ -11,25 +11,22 @@ use std::sync::Arc;
 use tokio::sync::{RwLock, RwLockWriteGuard};
 use toolwarrant_base::BoxFuture;
 
-/// A responder behind a gate.
 pub struct Gate(RwLock<Option<Arc<dyn Responder>>>);
 
-/// The answers to a request that came too late, under `/v1` and elsewhere. Nothing was done, so it
-/// may be sent to another process.
+/// Under `/v1` and elsewhere. Nothing was done, so the request may be sent to another process.
 const REPEAT: [&str; 2] = [
     r#"{"code":"overloaded","message":"this process does not lead any more: repeat the request after `retry_after_seconds`.","retryable":true,"retry_after_seconds":1}"#,
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"this process does not lead any more: repeat the request after `retry_after_seconds`.","data":{"code":"overloaded","message":"this process does not lead any more: repeat the request after `retry_after_seconds`.","retryable":true,"retry_after_seconds":1}}}"#,
 ];
 
 impl Gate {
-    /// Puts a gate before a responder. It is open.
     #[must_use]
     pub fn new(responder: Arc<dyn Responder>) -> Self {
         Self(RwLock::new(Some(responder)))
     }
 
-    /// Returns once the requests under way are answered, with the responder. Later requests wait
-    /// until the result is dropped. If the responder is taken out of it, they are told to repeat.
+    /// Returns once the requests under way are answered. Later requests wait until the result is
+    /// dropped.
     pub async fn hold(&self) -> RwLockWriteGuard<'_, Option<Arc<dyn Responder>>> {
         self.0.write().await
     }

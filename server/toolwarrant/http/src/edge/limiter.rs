@@ -1,9 +1,9 @@
 //! Limits the number of open connections, in total and by address.
 //!
-//! When the total limit is reached, the limiter gives up a connection that waits for its client in
-//! favour of a new one, so that idle clients cannot keep others out. It chooses the oldest
-//! connection of an address that has more than the average. It chooses a connection that has
-//! answered a request since the last look only if there is no other.
+//! At the total limit, the limiter gives up a connection that waits for its client, so that idle
+//! clients cannot keep others out. It takes the oldest of an address that has more than the
+//! average. It spares connections that have answered a request since the last look, if it can.
+//! Start at `ConnectionLimiter::admit`.
 
 use super::connection::{Connection, Quotas};
 use super::limits::Limits;
@@ -19,26 +19,24 @@ use tokio::time::timeout;
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::Count;
 
-/// Limit on connections that were given up and have not ended yet. They are open beyond the total
-/// limit for a moment.
+/// Connections that were given up and have not ended yet. They are beyond the total limit for a
+/// moment.
 const LEAVING_MAX: usize = 32;
 
-/// Time in which those end at the latest, unless the machine is overloaded.
+/// Time in which those end, unless the machine is overloaded.
 const LEAVING_TIME: Duration = Duration::from_millis(100);
 
 /// Number of connections that it checks to make room for one.
 const LOOKS: usize = 64;
 
-/// Limits the number of open connections, in total and by address.
 pub struct ConnectionLimiter {
     pub(crate) limits: Limits,
     pub(super) proxies: TrustedProxies,
     quotas: Arc<Quotas>,
     by_address: Arc<Quota>,
     open: Mutex<OpenConnections>,
-    /// Notified when a connection that was given up has ended.
     left: Notify,
-    /// Connections that were closed without an answer because a limit was reached.
+    /// Closed without an answer because a limit was reached.
     pub refused: Count,
 }
 
@@ -47,28 +45,25 @@ struct OpenConnections {
     /// By position: the order in which they are checked to make room.
     places: BTreeMap<u64, Arc<Connection>>,
     next: u64,
-    /// Connections that were given up and have not ended yet.
+    /// Given up, and not ended yet.
     leaving: usize,
 }
 
-/// The right to one open connection. Dropping it returns the right to the limiter.
+/// Dropping it returns the right to the limiter.
 pub(crate) struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
     pub(crate) connection: Arc<Connection>,
-    /// True if a trusted proxy has opened it.
     pub(super) by_proxy: bool,
     _share: Option<Share>,
 }
 
 impl ConnectionLimiter {
-    /// Makes a limiter without connections. No proxy is trusted.
     #[must_use]
     pub fn new(limits: Limits) -> Arc<Self> {
         Self::behind(TrustedProxies::default(), limits)
     }
 
-    /// Makes a limiter without connections. Connections that `proxies` open do not count for an
-    /// address.
+    /// Connections that `proxies` open do not count for an address.
     #[must_use]
     pub fn behind(proxies: TrustedProxies, limits: Limits) -> Arc<Self> {
         let each = limits.connections_per_address;
@@ -83,20 +78,17 @@ impl ConnectionLimiter {
         Arc::new(Self { limits, proxies, quotas, by_address, open, left: Notify::new(), refused: Count::default() })
     }
 
-    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         let open = self.open();
         open.places.len() + open.leaving
     }
 
-    /// Returns the number of body bytes that count towards the quota.
     #[cfg(test)]
     pub(super) fn body_bytes(&self) -> usize {
         self.quotas.bodies.total() + self.quotas.unverified.total()
     }
 
-    /// Returns a permit for one connection from `address`, or `None` if a limit is reached. Waits a
-    /// moment for connections that were given up.
+    /// Waits a moment for connections that were given up.
     pub(crate) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         if self.open().leaving >= LEAVING_MAX {
             let left = async {
@@ -109,7 +101,6 @@ impl ConnectionLimiter {
         self.acquire(address)
     }
 
-    /// Returns a permit for one connection from `address`, or `None` if a limit is reached.
     pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let by_proxy = self.proxies.contains(address);
         let share = if by_proxy { None } else { self.by_address.take(address, 1) };
@@ -119,7 +110,6 @@ impl ConnectionLimiter {
         }
         let mut open = self.open();
         if open.places.len() >= self.limits.connections {
-            // Either this connection is refused, or another one is given up.
             self.refused.add(1);
             if !open.make_room(&self.by_address) {
                 return None;
@@ -136,14 +126,13 @@ impl ConnectionLimiter {
 }
 
 impl OpenConnections {
-    /// Puts a connection at the end of the order.
     fn seat(&mut self, connection: Arc<Connection>) {
         connection.place.store(self.next, Relaxed);
         self.places.insert(self.next, connection);
         self.next += 1;
     }
 
-    /// Gives up a connection that waits for its client. Returns true if there was one.
+    /// Returns true if a connection waited for its client.
     fn make_room(&mut self, by_address: &Quota) -> bool {
         if self.leaving >= LEAVING_MAX {
             return false;
@@ -202,7 +191,6 @@ mod tests {
         drop(waits);
         assert_eq!(limiter.connections(), 3);
 
-        // A used connection is given up if no other one waits.
         next.connection.mark_received().expect("open");
         let _last = limiter.acquire(ONE).expect("a permit");
         assert!(used.connection.mark_received().is_err(), "it was given up");

@@ -1,9 +1,9 @@
 //! Decides which host names the server answers to, and which web pages may use it.
 //!
 //! A web page can send requests to every address that the browser reaches, and by DNS rebinding it
-//! does so under the page's own host name. The policy therefore checks `Host` and `Origin`
-//! separately against the allowed values. It does not compare them with each other, because under
-//! DNS rebinding they are equal.
+//! does so under the page's own host name. So the policy checks `Host` and `Origin` separately
+//! against the allowed values. Under DNS rebinding they are equal, so it does not compare them.
+//! Start at [`HostOriginPolicy::check`].
 
 use crate::head::Head;
 use axum::http::header::{
@@ -15,42 +15,34 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 
-/// The flag that allows a host name, without its dashes.
 pub const ALLOW_HOST: &str = "allow-host";
 
-/// The flag that allows an origin, without its dashes.
 pub const ALLOW_ORIGIN: &str = "allow-origin";
 
-/// The flag for the URL at which clients reach the server, without its dashes.
 pub const PUBLIC_URL: &str = "public-url";
 
-/// The policy for `Host` and `Origin`. It is fixed when the server starts.
 #[derive(Clone, Debug)]
 pub struct HostOriginPolicy {
-    /// True if every loopback name is allowed, on any port.
+    /// Every loopback name is allowed, on any port.
     loopback: bool,
-    /// True if every IP address is allowed, on any port.
+    /// Every IP address is allowed, on any port.
     addresses: bool,
     hosts: Vec<Host>,
     /// In the form of browsers: `scheme://host[:port]` or `null`.
     origins: Vec<String>,
 }
 
-/// An origin whose pages may read the answer. Only [`HostOriginPolicy::check`] makes one.
+/// Only [`HostOriginPolicy::check`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedOrigin(HeaderValue);
 
-/// A request that the policy refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostOriginError {
-    /// The host is not allowed.
     Host(Echo),
-    /// The origin is not allowed.
     Origin(Echo),
 }
 
 impl HostOriginError {
-    /// Returns the text for a client: the refused value, and the flag that allows it.
     #[must_use]
     pub fn words(&self) -> Words {
         let (what, refused, why, flag) = match self {
@@ -61,27 +53,19 @@ impl HostOriginError {
     }
 }
 
-/// A flag whose value the policy cannot use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("--{flag} `{value}`: expected {expected}")]
 pub struct PolicyConfigError {
-    /// The flag, without its dashes.
     pub flag: &'static str,
-    /// The value that was given.
     pub value: String,
-    /// The form that the value should have.
     pub expected: &'static str,
 }
 
 impl HostOriginPolicy {
-    /// Makes the policy of a server that listens on `bound`.
-    ///
-    /// A host is `name`, which allows any port, or `name:port`. An origin is `scheme://host[:port]`
-    /// or `null`. The public URL allows its host on any port, and its origin. The policy always
-    /// checks origins. It checks hosts if `bound` is a loopback address or if any host is given.
-    ///
-    /// # Errors
-    /// A value has the wrong form.
+    /// Makes the policy of a server that listens on `bound`. A host is `name`, which allows any
+    /// port, or `name:port`. An origin is `scheme://host[:port]` or `null`. The public URL allows
+    /// its host on any port, and its origin. Hosts are checked if `bound` is a loopback address or
+    /// if any host is given.
     pub fn new(
         bound: SocketAddr,
         public_url: Option<&str>,
@@ -98,23 +82,16 @@ impl HostOriginPolicy {
         Ok(Self { loopback: bound.ip().to_canonical().is_loopback(), addresses: false, hosts, origins })
     }
 
-    /// Makes the policy of a server that needs no key. It always checks hosts, wherever the server
-    /// listens. It also allows every IP address, because monitoring systems use addresses and DNS
-    /// rebinding needs a name.
-    ///
-    /// # Errors
-    /// A value has the wrong form.
+    /// Makes the policy of a server that needs no key. It always checks hosts. It allows every IP
+    /// address, because monitoring systems use addresses and DNS rebinding needs a name.
     pub fn keyless(public_url: Option<&str>, allow_hosts: &[String]) -> Result<Self, PolicyConfigError> {
         let policy = Self::new((Ipv4Addr::LOCALHOST, 0).into(), public_url, allow_hosts, &[])?;
         Ok(Self { addresses: true, ..policy })
     }
 
-    /// Checks the headers of a request and returns its origin, if it comes from a web page.
-    /// `authority` is that of a request target in absolute form, which overrides `Host` (RFC 9112,
-    /// section 3.2.2).
-    ///
-    /// # Errors
-    /// The host or the origin is not allowed, or occurs twice.
+    /// Returns the origin of a request from a web page. `authority` is that of a request target in
+    /// absolute form, which overrides `Host` (RFC 9112, section 3.2.2). A header that occurs twice
+    /// is refused.
     pub fn check(
         &self,
         headers: &HeaderMap,
@@ -123,7 +100,6 @@ impl HostOriginPolicy {
         self.judge(&headers.into(), authority)
     }
 
-    /// Like [`Self::check`], for a head that has been read already.
     pub(crate) fn judge(
         &self,
         head: &Head<'_>,
@@ -161,18 +137,16 @@ impl HostOriginPolicy {
     }
 }
 
-/// The headers that pages may read. Browsers show few others.
+/// Browsers show pages few other headers.
 const EXPOSED: &str = "Accept-Encoding, Allow, ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id";
 
-/// Lets pages of `origin` read the answer with these headers.
 pub(crate) fn allow_origin(headers: &mut HeaderMap, AllowedOrigin(origin): AllowedOrigin) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// Answers a preflight request: lists the methods and headers that pages of `origin` may use.
-/// Browsers may cache the answer for two hours.
+/// Lets browsers cache the answer for two hours.
 pub(crate) fn answer_preflight(headers: &mut HeaderMap, origin: AllowedOrigin) {
     allow_origin(headers, origin);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("DELETE, GET, PATCH, POST, PUT"));
@@ -186,7 +160,6 @@ pub(crate) fn answer_preflight(headers: &mut HeaderMap, origin: AllowedOrigin) {
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200"));
 }
 
-/// A host that is allowed.
 #[derive(Clone, Debug)]
 struct Host {
     name: String,
@@ -211,7 +184,6 @@ fn unusable(flag: &'static str, value: &str, expected: &'static str) -> PolicyCo
     PolicyConfigError { flag, value: value.to_owned(), expected }
 }
 
-/// Returns an origin in the form of browsers.
 fn parse_origin(text: &str) -> Result<String, PolicyConfigError> {
     if text == "null" {
         return Ok(text.to_owned());
@@ -232,7 +204,7 @@ fn parse_public_url(text: &str) -> Result<(Host, String), PolicyConfigError> {
         .ok_or_else(|| unusable(PUBLIC_URL, text, "a URL as in `https://example.com`"))
 }
 
-/// Returns `scheme://host[:port]`. It leaves out a default port, as browsers do.
+/// Leaves out a default port, as browsers do.
 fn origin_of(uri: &Uri) -> Option<String> {
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
     let (name, port) = split_port(authority.as_str()).filter(|(name, _)| is_name(name))?;
@@ -240,8 +212,7 @@ fn origin_of(uri: &Uri) -> Option<String> {
     Some(port.map_or_else(|| format!("{scheme}://{name}"), |port| format!("{scheme}://{name}:{port}")))
 }
 
-/// Splits `name`, `name:port`, `[address]` or `[address]:port`. Returns `None` if the port is not a
-/// number.
+/// Splits `name`, `name:port`, `[address]` or `[address]:port`.
 fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {
@@ -252,8 +223,7 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Returns true if `name` is a host name or an address. Wildcards, user names and IPv6 addresses
-/// without brackets are not.
+/// Returns false for wildcards, user names and IPv6 addresses without brackets.
 fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     !name.is_empty() && (name.bytes().all(plain) || ipv6(name).is_some())
@@ -297,7 +267,6 @@ mod tests {
         HostOriginPolicy::new(bound, public_url, &owned(hosts), &owned(origins)).expect("usable")
     }
 
-    /// Makes headers from lines such as `Host: x`.
     fn headers(lines: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for line in lines {
@@ -308,7 +277,6 @@ mod tests {
         headers
     }
 
-    /// Returns `ok`, or the header that was refused.
     fn verdict(policy: &HostOriginPolicy, lines: &[&str]) -> &'static str {
         match policy.check(&headers(lines), None) {
             Ok(_) => "ok",

@@ -9,16 +9,13 @@ use axum::http::HeaderMap;
 use axum::http::header::{FORWARDED, HeaderName};
 use std::net::{IpAddr, SocketAddr};
 
-/// The flag that names trusted proxies, without its dashes.
 pub const TRUST_PROXY: &str = "trust-proxy";
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The addresses of trusted proxies.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(Vec<Network>);
 
-/// A network: the addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy)]
 struct Network {
     address: IpAddr,
@@ -26,10 +23,8 @@ struct Network {
 }
 
 impl TrustedProxies {
-    /// Reads addresses as in `10.0.0.1` and networks as in `10.0.0.0/8` or `fd00::/8`.
-    ///
-    /// # Errors
-    /// A text is neither. A network that contains all addresses is refused also.
+    /// Reads addresses as in `10.0.0.1` and networks as in `10.0.0.0/8`. Refuses a network of all
+    /// addresses.
     pub fn new(networks: &[String]) -> Result<Self, PolicyConfigError> {
         let read = |text: &String| {
             let expected = "an address or a network, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";
@@ -39,15 +34,13 @@ impl TrustedProxies {
         networks.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns true if `address` is that of a trusted proxy.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let Self(networks) = self;
         !networks.is_empty() && networks.iter().any(|network| network.contains(address.to_canonical()))
     }
 
-    /// Returns the client's address as the trusted proxy `peer` reports it. If the proxy reports no
-    /// address, or the two headers contradict each other, it returns the proxy's own address: in a
-    /// contradiction, one header was written by the client.
+    /// Returns the proxy's own address if it reports none, or if the two headers contradict each
+    /// other: in a contradiction, one header was written by the client.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let text = |name: &HeaderName| {
             let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
@@ -63,8 +56,8 @@ impl TrustedProxies {
         named.unwrap_or(peer)
     }
 
-    /// Returns the first address that is not a trusted proxy, or the last one if all are. Returns
-    /// `None` if an element before it is not an address.
+    /// Returns the last address if all are trusted proxies, and `None` if an element before it is
+    /// not an address.
     fn first_untrusted(&self, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut last = None;
         for hop in hops {
@@ -107,7 +100,6 @@ fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Splits a text at a character, but not within quotes.
 fn split(text: &str, at: char) -> Vec<&str> {
     let (mut parts, mut start, mut quoted) = (Vec::new(), 0, false);
     for (n, c) in text.char_indices() {
@@ -124,8 +116,8 @@ fn split(text: &str, at: char) -> Vec<&str> {
     parts
 }
 
-/// Returns the address in the `for` parameter of a `Forwarded` element. `unknown` and obfuscated
-/// names are not addresses.
+/// Returns the `for` parameter of a `Forwarded` element. `unknown` and obfuscated names are not
+/// addresses.
 fn client_address(element: &str) -> Option<IpAddr> {
     let mut named = split(element, ';').into_iter().filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -135,8 +127,6 @@ fn client_address(element: &str) -> Option<IpAddr> {
     address(value.strip_prefix('"').map_or(Some(value), |rest| rest.strip_suffix('"'))?)
 }
 
-/// Parses an address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
-/// `[2001:db8::1]` or `[2001:db8::1]:80`.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|bare| bare.contains(':'));
@@ -149,8 +139,6 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    /// Returns the client of a request from 10.0.0.1 to a server behind proxies in 10.0.0.0/8 and
-    /// fd00::/8.
     fn client(lines: &[(&HeaderName, &str)]) -> String {
         let proxies = TrustedProxies::new(&["10.0.0.0/8".into(), "fd00::/8".into()]).expect("usable");
         let mut headers = HeaderMap::new();
@@ -172,7 +160,6 @@ mod tests {
             ("[2001:db8::1]", "2001:db8::1"),
             ("::ffff:192.0.2.1", "192.0.2.1"),
             ("10.0.0.9, 10.0.0.7", "10.0.0.9"),
-            // The client itself wrote the elements to the left of its address.
             ("nonsense, 192.0.2.1, 10.0.0.7", "192.0.2.1"),
             // An unreadable client counts as the proxy.
             ("192.0.2.1, nonsense, 10.0.0.7", "10.0.0.1"),

@@ -6,12 +6,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_base::ignore_poison;
 
-/// A limit on an amount, in total and for one address.
 #[derive(Debug)]
 pub(super) struct Quota {
     most: usize,
     most_each: usize,
-    /// True if an address may hold no more than it leaves for others.
     fair: bool,
     taken: Mutex<Shares>,
 }
@@ -22,12 +20,11 @@ struct Shares {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A share of a quota. Dropping it returns the amount.
+/// Dropping it returns the amount.
 #[derive(Debug)]
 pub(super) struct Share {
     quota: Arc<Quota>,
     address: IpAddr,
-    /// The amount taken.
     pub(super) amount: usize,
 }
 
@@ -42,13 +39,11 @@ impl Quota {
         Arc::new(Self { most, most_each, fair: true, taken: Mutex::default() })
     }
 
-    /// Takes a share for `address`, or returns `None` if too little is left.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr, amount: usize) -> Option<Share> {
         let mut share = Share { quota: Arc::clone(self), address: network_of(address), amount: 0 };
         share.grow(amount).then_some(share)
     }
 
-    /// Returns true if an address holds more than the average of all addresses with a share.
     pub(super) fn is_above_average(&self, address: IpAddr) -> bool {
         let Shares { total, by_address } = &*self.lock();
         by_address.get(&network_of(address)).is_some_and(|own| own * by_address.len() > *total)
@@ -65,7 +60,7 @@ impl Quota {
 }
 
 impl Share {
-    /// Takes more. If too little is left, takes nothing and returns false.
+    /// Returns false and takes nothing if too little is left.
     pub(super) fn grow(&mut self, amount: usize) -> bool {
         let Quota { most, most_each, fair, .. } = *self.quota;
         let mut taken = self.quota.lock();
@@ -94,9 +89,8 @@ impl Drop for Share {
     }
 }
 
-/// Returns the network that a limit counts as one client: an IPv4 address, or the first 64 bits of
-/// an IPv6 address. An IPv4 address that a dual-stack listener shows as an IPv6 address counts as
-/// IPv4.
+/// Returns the network that counts as one client: an IPv4 address, or the first 64 bits of an IPv6
+/// address.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -1,5 +1,4 @@
-//! The interface that answers requests. The edge owns the connection and passes each request and
-//! its peer address to the responder.
+//! The interface between the edge, which owns connections, and the answers to requests.
 
 use super::Peer;
 use axum::Router;
@@ -11,9 +10,7 @@ use std::sync::Arc;
 use toolwarrant_base::BoxFuture;
 use tower_service::Service;
 
-/// Answers the requests of connections.
 pub trait Responder: Send + Sync + 'static {
-    /// Answers a request that `peer` has sent.
     fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Body>>;
 }
 
@@ -23,7 +20,6 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
     }
 }
 
-/// A router gives the same answer to every peer.
 impl Responder for Router {
     fn respond<'a>(&'a self, request: Request<Incoming>, _: Cow<'a, Peer>) -> BoxFuture<'a, Response<Body>> {
         let answering = self.clone().call(request);

@@ -11,38 +11,31 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// Largest number of bytes that are read ahead to see whether the client has closed its side after
-/// them.
 const AHEAD_MAX: usize = 8 * 1024;
 
-/// Time for a client that still sends a refused body to read why it was refused.
+/// Time for a client that still sends a refused body to read why.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A stream whose writes fail if the client does not read, or reads too slowly. While an answer is
-/// held, the stream reads ahead to see whether the client has closed its side.
+/// While an answer is held, the stream reads ahead to see whether the client has closed its side.
 pub(super) struct ClientStream<S> {
     stream: S,
     connection: Arc<Connection>,
     patience: Patience,
     /// Present while the client is slower than the server.
     slow: Option<Slow>,
-    /// Bytes that the client has sent after the request that is being answered.
     ahead: Vec<u8>,
-    /// The timer that starts at the end of an answer whose request was not read completely.
+    /// Starts at the end of an answer whose request was not read completely.
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
-/// See [`Limits::answer`] and [`Limits::answer_rate`].
 #[derive(Clone, Copy)]
 struct Patience {
     stall: Duration,
     rate: u64,
 }
 
-/// Bytes that a client has not read yet.
 struct Slow {
     since: Instant,
-    /// Bytes that it has read since.
     taken: u64,
     stalled: bool,
     deadline: Pin<Box<Sleep>>,
@@ -54,7 +47,7 @@ impl<S> ClientStream<S> {
         Self { stream, connection, patience, slow: None, ahead: Vec::new(), lingering: None }
     }
 
-    /// Passes on the outcome of a write. A write that waits longer than the patience fails.
+    /// Fails a write that waits longer than the patience.
     fn limit(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => {
@@ -79,7 +72,6 @@ impl Slow {
         Self { since: now, taken: 0, stalled: false, deadline: Box::pin(sleep_until(now)) }
     }
 
-    /// Is ready once the client has read nothing for too long, or has read too slowly in total.
     fn poll_deadline(&mut self, context: &mut Context<'_>, Patience { stall, rate }: Patience) -> Poll<()> {
         if !self.stalled {
             self.stalled = true;
@@ -91,7 +83,6 @@ impl Slow {
 }
 
 impl<S: AsyncRead + Unpin> ClientStream<S> {
-    /// Reads ahead after the request if the server waits for the client to close its side.
     fn look_ahead(&mut self, context: &mut Context<'_>) {
         while self.connection.hangup.is_awaited() && self.ahead.len() < AHEAD_MAX {
             let mut bytes = [0; 1024];
@@ -104,8 +95,8 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
         }
     }
 
-    /// Discards further bytes from the client until it has read the answer and closes. If the
-    /// server closed the socket first, the client could lose the answer.
+    /// Discards bytes until the client has read the answer and closes. If the server closed the
+    /// socket first, the client could lose the answer.
     fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let over = self.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         while over.as_mut().poll(context).is_pending() {
@@ -162,8 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Completes when everything is written. hyper also flushes whenever a request makes no
-    /// progress, and does not read meanwhile.
+    /// hyper also flushes whenever a request makes no progress, and does not read meanwhile.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.slow = None;
         self.look_ahead(context);
@@ -196,8 +186,7 @@ mod tests {
         (ClientStream::new(ours, Arc::clone(&permit.connection), &limits), theirs)
     }
 
-    /// Reads a large answer, `bytes` bytes every `every` seconds. Returns the seconds until the
-    /// connection ended, and how it ended.
+    /// Reads `bytes` bytes every `every` seconds. Returns the seconds until the connection ended.
     async fn read(bytes: usize, every: u64) -> (u64, io::Result<()>) {
         let (mut stream, mut client) = stream(Limits::default());
         let begin = Instant::now();

@@ -15,12 +15,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Semaphore, oneshot};
 use toolwarrant_base::BoxFuture;
 
-/// A deadline that should pass during the test.
+/// It should pass during the test.
 const SHORT: Duration = Duration::from_millis(200);
-/// A deadline that should not pass.
+/// It should not pass.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Returns limits whose deadlines never pass. Each test shortens the one that it checks.
 fn long_deadlines() -> Limits {
     Limits { head: LONG, idle: LONG, body_gap: LONG, body: LONG, answer: LONG, grace: LONG, ..Limits::default() }
 }
@@ -28,7 +27,6 @@ fn long_deadlines() -> Limits {
 struct TestServer {
     address: SocketAddr,
     limiter: Arc<ConnectionLimiter>,
-    /// Counts calls of `/wait` that have started.
     waiting: Arc<Semaphore>,
     /// Each permit ends one call of `/wait`.
     release: Arc<Semaphore>,
@@ -69,7 +67,6 @@ impl TestServer {
         stream
     }
 
-    /// Sends `text` on a connection of its own and returns the status of the answer.
     fn status(&self, text: &str) -> u16 {
         let mut stream = self.connect();
         stream.write_all(text.as_bytes()).expect("sent");
@@ -91,7 +88,6 @@ impl Drop for TestServer {
     }
 }
 
-/// A router whose handlers find the peer in the extensions of the request.
 struct PeerRouter(Router);
 
 impl Responder for PeerRouter {
@@ -101,7 +97,6 @@ impl Responder for PeerRouter {
     }
 }
 
-/// Answers with the length of the body.
 async fn length(State(limits): State<Limits>, request: axum::extract::Request) -> (StatusCode, String) {
     let (head, body) = request.into_parts();
     match read_body(body, head.extensions.get(), BodyRoom::Verified, &limits).await {
@@ -113,7 +108,6 @@ async fn length(State(limits): State<Limits>, request: axum::extract::Request) -
     }
 }
 
-/// Reads until the server closes the connection. A reset counts as closed.
 fn everything(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -135,8 +129,6 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Makes a connection in memory. Returns the origin of its requests, the server's side, and the
-/// client's side.
 fn connection(limiter: &Arc<ConnectionLimiter>) -> (Peer, ClientStream<DuplexStream>, DuplexStream) {
     let permit = limiter.acquire([192, 0, 2, 1].into()).expect("a permit");
     let (ours, theirs) = tokio::io::duplex(16 * 1024);
@@ -145,8 +137,7 @@ fn connection(limiter: &Arc<ConnectionLimiter>) -> (Peer, ClientStream<DuplexStr
     (Peer { address: connection.address, crowded: false, connection }, stream, theirs)
 }
 
-/// Returns the seconds until a connection ends whose client sends these texts, each after a pause
-/// in seconds.
+/// Returns the seconds until the connection ends. Each text comes after a pause in seconds.
 async fn ends_after(sent: &[(u64, &str)]) -> u128 {
     let limiter = ConnectionLimiter::new(Limits::default());
     let (_running, stopping) = watch::channel(());
@@ -274,7 +265,6 @@ fn a_head_larger_than_the_limit_is_refused() {
     assert_eq!(server.status(&format!("GET / HTTP/1.1\r\nX: {}\r\n", "x".repeat(20_000))), 431);
 }
 
-/// Returns the connection if the server answers a request on it.
 fn wait_for_answer(mut stream: TcpStream) -> Option<TcpStream> {
     let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
     let mut answer = [0; 12];
@@ -332,8 +322,7 @@ fn a_body_is_refused_if_bodies_of_its_client_or_of_all_take_too_much_memory() {
 fn a_client_that_does_not_read_is_given_up() {
     let server = TestServer::start(Limits { answer: SHORT, grace: SHORT, ..long_deadlines() });
     let mut stream = server.connect();
-    // Unread answers fill the buffers of both sockets. The server then closes the connection, and
-    // the client's writes fail.
+    // Unread answers fill the buffers of both sockets. The server then closes the connection.
     let many = "GET /missing HTTP/1.1\r\nhost: x\r\n\r\n".repeat(10_000);
     stream.set_write_timeout(Some(LONG)).expect("set");
     let failed =

@@ -9,16 +9,12 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
-/// Failures of one address per minute that are answered at once. A client with a wrong key makes a
-/// few at each start.
+/// By one address per minute. A client with a wrong key makes a few failures at each start.
 const UNDELAYED: u32 = 60;
-/// Delay before the answer to each further failure.
 const DELAY: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// Largest number of addresses in memory.
 const CAPACITY: usize = 16_384;
 
-/// Counts recent failures by address.
 #[derive(Debug, Default)]
 pub(crate) struct AuthThrottle(Mutex<HashMap<IpAddr, Failures>>);
 
@@ -29,8 +25,6 @@ struct Failures {
 }
 
 impl AuthThrottle {
-    /// Counts a failure and returns the delay before its answer. Requests with valid credentials
-    /// are never delayed.
     pub(crate) fn record_failure(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
         let address = network_of(address);
         let mut all = ignore_poison(self.0.lock());

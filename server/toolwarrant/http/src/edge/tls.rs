@@ -1,9 +1,9 @@
 //! The server's own TLS: a certificate and its key from two files, which are read again when they
 //! change.
 //!
-//! The server does not start with an unusable pair. If a later pair is unusable, the server
-//! continues with the previous one, and a warning says why. All functions here except
-//! [`Tls::watch`] read files and may block.
+//! The server does not start with an unusable pair. If a later pair is unusable, it continues with
+//! the previous one, and a warning says why. All functions except [`Tls::watch`] may block. Start
+//! at [`Tls::load`].
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -20,16 +20,12 @@ use tokio_rustls::TlsAcceptor;
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::secret_file::SecretFile;
 
-/// The flag for the file with the certificate, without its dashes.
 pub const TLS_CERT: &str = "tls-cert";
 
-/// The flag for the file with the key of the certificate, without its dashes.
 pub const TLS_KEY: &str = "tls-key";
 
-/// Time between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// A certificate and its key that the server can use.
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
@@ -42,34 +38,25 @@ struct Pair {
     config: Arc<ServerConfig>,
 }
 
-/// The contents of the two files.
 #[derive(PartialEq, Eq)]
 struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
-    /// Says if other users can use the key.
     warning: Option<String>,
 }
 
-/// The reason why a certificate and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("--{0}")]
 pub struct TlsError(String);
 
 impl Tls {
-    /// Reads a certificate, optionally with the intermediate certificates up to a root, and its
-    /// key, both in PEM format.
-    ///
-    /// # Errors
-    /// They cannot be used; the error names the file.
+    /// Reads a certificate, optionally with intermediate ones, and its key, both in PEM format.
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Arc<Self>, TlsError> {
         let contents = Contents::read(&certificate, &key)?;
         let config = contents.config(&certificate, &key)?;
         Ok(Arc::new(Self { certificate, key, pair: Mutex::new(Pair { read: Ok(contents), config }) }))
     }
 
-    /// Reads the files again. Connections that are accepted later use the new pair. If it cannot be
-    /// used, the previous pair stays in use, and a warning is logged once. Blocks.
     pub fn reload(&self) {
         let read = Contents::read(&self.certificate, &self.key);
         if read == self.pair().read {
@@ -87,8 +74,6 @@ impl Tls {
         pair.read = read;
     }
 
-    /// Checks the files regularly and reads them again when they change, until the future is
-    /// dropped.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             sleep(LOOK_EVERY).await;
@@ -98,7 +83,6 @@ impl Tls {
         }
     }
 
-    /// Returns the acceptor for the next connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         Arc::clone(&self.pair().config).into()
     }
@@ -120,8 +104,6 @@ impl Contents {
         Ok(Self { certificate, key: secret, warning })
     }
 
-    /// Makes the configuration with this certificate: TLS 1.2 and 1.3, HTTP/1.1, no client
-    /// certificates.
     fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         let not_pem = |flag, file: &Path, expected| {
             TlsError(format!("{flag} {}: expected {expected} in PEM format", file.display()))

@@ -1,9 +1,9 @@
 //! Drives one connection, and polls everything else only when it was woken.
 //!
 //! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
-//! rare events are polled only after they have happened. A [`Hushed`] waker does not wake its task
-//! within [`without_wakeups`]. Otherwise a body of hyper would wake its own task after each piece,
-//! even after the last one, when no work is left.
+//! rare events are polled only then. A [`Hushed`] waker does not wake its task within
+//! [`without_wakeups`]. Otherwise a body of hyper would wake its own task after each piece, even
+//! after the last one.
 
 use super::connection::{Connection, HeadWait};
 use super::limits::Limits;
@@ -17,7 +17,6 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep};
 
 thread_local! {
-    /// The silence of the wakers on this thread.
     static HUSH: Cell<Hush> = const { Cell::new(Hush::No) };
 }
 
@@ -29,7 +28,7 @@ enum Hush {
     Kept,
 }
 
-/// Runs `act` with silent wakers. Also returns true if it would have woken a task of this thread.
+/// Returns true if `act` would have woken a task of this thread.
 pub(super) fn without_wakeups<T>(act: impl FnOnce() -> T) -> (T, bool) {
     /// Ends the silence even if `act` panics.
     struct End;
@@ -44,7 +43,6 @@ pub(super) fn without_wakeups<T>(act: impl FnOnce() -> T) -> (T, bool) {
     (done, matches!(HUSH.get(), Hush::Kept))
 }
 
-/// Wakes a task, except within [`without_wakeups`].
 struct Hushed(Waker);
 
 impl Wake for Hushed {
@@ -60,7 +58,6 @@ impl Wake for Hushed {
     }
 }
 
-/// Wakes a task, and records that it did.
 struct Bell {
     rung: AtomicBool,
     task: Waker,
@@ -77,7 +74,6 @@ impl Wake for Bell {
     }
 }
 
-/// The wakers of one task.
 pub(super) struct Wakers {
     hushed: Waker,
     bell: Arc<Bell>,
@@ -85,26 +81,21 @@ pub(super) struct Wakers {
 }
 
 impl Wakers {
-    /// Makes the wakers of a task. The bell is rung at first, because everything must be polled
-    /// once before it can ring.
+    /// Rings the bell at first, because everything must be polled once before it can ring.
     pub(super) fn of(task: &Waker) -> Self {
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: task.clone() });
         let hushed = Arc::new(Hushed(task.clone()));
         Self { hushed: hushed.into(), ring: Arc::clone(&bell).into(), bell }
     }
 
-    /// Returns true if they wake this task.
     pub(super) fn are_of(&self, task: &Waker) -> bool {
         self.bell.task.will_wake(task)
     }
 
-    /// Returns the context for the part that is polled at each turn.
     pub(super) fn quiet_context(&self) -> Context<'_> {
         Context::from_waker(&self.hushed)
     }
 
-    /// Returns the context for the parts that are polled only after they have rung the bell. `None`
-    /// if the bell was not rung.
     pub(super) fn rung(&self) -> Option<Context<'_>> {
         // A load costs less than a swap.
         let rung = self.bell.rung.load(Acquire) && self.bell.rung.swap(false, AcqRel);
@@ -112,7 +103,6 @@ impl Wakers {
     }
 }
 
-/// The time for the first byte of a request, and then for its whole head.
 pub(super) struct HeadTimer {
     idle: Duration,
     head: Duration,
@@ -124,7 +114,6 @@ impl HeadTimer {
         Self { idle, head, timer: Box::pin(sleep(head)) }
     }
 
-    /// Is ready once the request is late. Called after each turn.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, connection: &Connection) -> Poll<()> {
         match connection.head_wait() {
             HeadWait::Over => return Poll::Pending,
@@ -132,8 +121,7 @@ impl HeadTimer {
             HeadWait::HeadBegins => self.timer.as_mut().reset(Instant::now() + self.head),
             HeadWait::Lasts => {}
         }
-        // A timer that is not polled because the task's budget is used up would not be in the
-        // wheel.
+        // Otherwise the timer would not be in the wheel once the task's budget is used up.
         pin!(unconstrained(self.timer.as_mut())).poll(context)
     }
 }

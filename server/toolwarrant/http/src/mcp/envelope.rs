@@ -1,7 +1,6 @@
 //! Reads the JSON-RPC 2.0 messages in a body. It does not interpret methods and parameters.
-//!
-//! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they
-//! were sent. `quick` is the parser of usual messages.
+//! Everything borrows from the body, and ids are echoed exactly as they were sent. Start at
+//! [`read`].
 
 mod message;
 mod quick;
@@ -18,29 +17,25 @@ use toolwarrant_base::bytes::is_deeper_than;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 
-/// Largest number of messages in a batch.
 const MAX_BATCH: usize = 50;
 
-/// Greatest nesting of a body. No tool needs as much, and the stack has room for far more.
+/// No tool needs as much, and the stack has room for far more.
 const MAX_DEPTH: usize = 64;
 
-/// One message or a batch.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     One(Message<'a>),
     Batch(Vec<Message<'a>>),
 }
 
-/// The reason why a body contains no messages.
 #[derive(Debug)]
 pub(super) enum UnreadableBody {
-    /// It is not JSON, not UTF-8, or too deep.
+    /// Not JSON, not UTF-8, or too deep.
     NotJson(Words),
-    /// It is JSON, but neither an object nor a list.
+    /// JSON, but neither an object nor a list.
     NotRpc(Words),
 }
 
-/// Reads the messages of a body.
 pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| UnreadableBody::NotJson(words!["the body is not UTF-8 at byte ", error.valid_up_to()]))?;
@@ -72,7 +67,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
     }
 }
 
-/// The JSON of each message in a batch. Reading stops at the first message over the limit.
 struct Batch<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Batch<'de> {
@@ -144,7 +138,6 @@ fn parse_unusual(json: &str) -> Result<Message<'_>, serde_json::Error> {
 mod tests {
     use super::*;
 
-    /// Describes a message, with the JSON of its parameters in place of their parsed form.
     fn describe_message(message: &Message<'_>) -> String {
         match message {
             Message::Request(request) => {

@@ -1,9 +1,9 @@
 //! The parts of an HTTP request that describe its message: the revision of the protocol and, in
 //! revisions without a handshake, `_meta` and headers that repeat a part of the body.
 //!
-//! A header that contradicts the body is refused, because intermediaries between client and server
-//! read only the headers. Headers are compared byte for byte. `initialize` is served regardless of
-//! its headers.
+//! A header that contradicts the body is refused, because intermediaries read only the headers.
+//! Headers are compared byte for byte. `initialize` is served regardless of its headers. Start at
+//! [`of_message`].
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
 use super::refusal::HttpRefusal;
@@ -21,7 +21,6 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::revision::Revision;
 
-/// A header that repeats a part of the body.
 struct Mirror {
     header: HeaderName,
     shown: &'static str,
@@ -33,12 +32,7 @@ static REVISION: Mirror =
 static METHOD: Mirror = Mirror { header: HeaderName::from_static("mcp-method"), shown: "Mcp-Method", read: literal };
 static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), shown: "Mcp-Name", read: decode_value };
 
-/// Returns the revision in which a single message is answered.
-///
-/// # Errors
-/// `unsupported_version`. A request in a revision without a handshake can also fail with
-/// `header_mismatch`, with `invalid_params` if `_meta` is incomplete, and with `method_not_found`.
-/// These errors end the HTTP request.
+/// Returns the revision in which a single message is answered. An error ends the HTTP request.
 pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>) -> Result<Revision, HttpRefusal> {
     let Some(request) = message.request() else { return Ok(revision::<H>(headers)?) };
     let named = revision::<H>(headers);
@@ -52,10 +46,6 @@ pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>
     checked.map_err(|failure| HttpRefusal { failure, id: request.id.to_owned() })
 }
 
-/// Returns the revision that the header names.
-///
-/// # Errors
-/// `unsupported_version`.
 pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Failure> {
     let mut named = headers.get_all(&REVISION.header).iter().map(HeaderValue::as_bytes);
     let Some(first) = named.next() else { return Ok(Revision::FALLBACK) };
@@ -73,20 +63,17 @@ pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Fai
     Err(failure.with("supported", served).with("requested", sent.as_str()))
 }
 
-/// Returns true if a request uses a revision without a handshake: both the header and `_meta` must
-/// show it.
+/// Returns true if both the header and `_meta` show a revision without a handshake.
 fn lacks_handshake(named: Revision, request: &RpcRequest<'_>) -> bool {
     !named.features().handshake && own(request).is_some_and(|own| own.meta.is_some())
 }
 
-/// Checks a request in a revision without a handshake.
 fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revision) -> Result<(), Failure> {
     let method = &request.method;
     let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
     METHOD.check::<H>(headers, method)?;
     let known = Method::of(method, named);
     let Own { name, meta } = own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
-    // A call without a name is refused when it is run.
     if let (Some(Method::CallTool), Some(name)) = (known, name.and_then(|name| read_text(name.get()))) {
         NAME.check::<H>(headers, &name)?;
     }
@@ -102,8 +89,7 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
 }
 
-/// Returns the parameters that are used here. `None` if they are not an object, or if one of these
-/// members occurs twice.
+/// Returns `None` if the parameters are not an object, or name a used member twice.
 fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
     match request.params {
         Params::Absent => Some(Own::default()),
@@ -128,13 +114,12 @@ struct Meta<'a> {
     capabilities: Option<&'a RawValue>,
 }
 
-/// Reads an object. Rejects a list of its values, which serde would accept.
+/// Rejects a list of an object's values, which serde would accept.
 fn object<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
     json.get().starts_with('{').then(|| serde_json::from_str(json.get()).ok()).flatten()
 }
 
 impl Mirror {
-    /// Checks that the header occurs once and has the value of the body.
     fn check<H: Handlers>(&self, headers: &HeaderMap, body: &str) -> Result<(), Failure> {
         let Self { header, shown, read } = self;
         let mut values = headers.get_all(header).iter();

@@ -10,10 +10,9 @@ use toolwarrant_core::catalogue::ErrorDef;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
 
-/// A refusal of the whole HTTP request.
 pub(super) struct HttpRefusal {
     pub(super) failure: Failure,
-    /// The id of the message as JSON; `null` if it could not be read.
+    /// As JSON; `null` if it could not be read.
     pub(super) id: String,
 }
 
@@ -35,7 +34,6 @@ impl From<Failure> for HttpRefusal {
     }
 }
 
-/// Refuses a request without a known message.
 pub(super) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
     respond(status(failure), error("null", failure), request_id)
 }

@@ -1,6 +1,5 @@
-//! Answers the messages of one authenticated HTTP request.
-//!
-//! The outcome of a tool is always a result, even if the tool failed, so that the model reads it.
+//! Answers the messages of one authenticated HTTP request. The outcome of a tool is always a
+//! result, even if the tool failed, so that the model reads it.
 
 use super::answers::{self, Answers, error};
 use super::envelope::{Message, ParamMembers, Params, RpcRequest};
@@ -21,7 +20,6 @@ use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
 
-/// A method that requests can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Initialize,
@@ -32,7 +30,6 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// Finds the method with this name, if the revision has it.
     pub(super) fn of(name: &str, revision: Revision) -> Option<Self> {
         let handshake = revision.features().handshake;
         match name {
@@ -45,18 +42,16 @@ impl Method {
         }
     }
 
-    /// Returns the failure of a call to a method that does not exist.
     pub(super) fn unknown<H: Handlers>(name: &str) -> Failure {
         Failure::new(H::CATALOGUE.roles.method_not_found, words!["there is no method `", Echo::of(name), "`"])
     }
 }
 
-/// One authenticated HTTP request, whose messages need answers.
 pub(super) struct Session<'a, H> {
     pub(super) context: &'a Context<H>,
     pub(super) answers: &'a Answers,
     pub(super) caller: &'a Caller,
-    /// The charge to the budget before the body was read.
+    /// Before the body was read.
     pub(super) charged: Option<HeadCharge>,
     pub(super) request_id: &'a str,
     pub(super) revision: Revision,
@@ -64,10 +59,7 @@ pub(super) struct Session<'a, H> {
 }
 
 impl<H: Handlers> Session<'_, H> {
-    /// Returns the answer to a message; a notification has no answer.
-    ///
-    /// # Errors
-    /// The caller's key or secret has ended meanwhile.
+    /// Returns `None` for a notification. Fails if the caller's key or secret has ended meanwhile.
     pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, HttpRefusal> {
         match self.answer_message(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
@@ -77,8 +69,7 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    /// Returns the answer to a batch; a batch of notifications has no answer. The cost of all
-    /// messages is charged before the first one runs.
+    /// Charges the cost of all messages before the first one runs.
     pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Answer> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let charged = self.charge(requests);
@@ -94,7 +85,7 @@ impl<H: Handlers> Session<'_, H> {
         self.context.pipeline.charge_budget(self.caller, self.charged, cost)
     }
 
-    /// Returns the answer to a message, or its id and the failure; `None` for a notification.
+    /// Returns the id with a failure, and `None` for a notification.
     async fn answer_message<'m>(
         &self,
         message: &'m Message<'_>,
@@ -191,7 +182,6 @@ impl<H: Handlers> Session<'_, H> {
     }
 }
 
-/// Returns the answer, or an error in its place.
 fn into_answer(answered: Result<Answer, (&str, Failure)>) -> Answer {
     answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
@@ -207,14 +197,12 @@ struct CallParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Returns the cursor of a `tools/list` request, cleaned for display. A cursor that is null counts
-/// as absent.
+/// Treats a cursor that is null as absent.
 fn cursor(request: &RpcRequest<'_>) -> Option<Echo> {
     let Params::Read(ParamMembers { cursor, .. }) = request.params else { return None };
     cursor.map(RawValue::get).filter(|cursor| *cursor != "null").map(Echo::of)
 }
 
-/// Returns the revision that a client offers; empty if it offers none.
 fn offer<'a>(request: &RpcRequest<'a>) -> Cow<'a, str> {
     let Params::Read(ParamMembers { protocol_version, .. }) = request.params else { return Cow::Borrowed("") };
     protocol_version.and_then(|version| read_text(version.get())).unwrap_or_default()

@@ -1,8 +1,6 @@
 //! Reads the arguments of a call from path, query and body. GET and DELETE take theirs from the
-//! query, PUT and POST from a JSON object.
-//!
-//! This module checks only the form. As on `/mcp`, the tool checks which arguments it takes and how
-//! often.
+//! query, PUT and POST from a JSON object. As on `/mcp`, the tool checks which arguments it takes
+//! and how often.
 
 use super::routes::Route;
 use crate::context::{reason, without_mark};
@@ -14,16 +12,11 @@ use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 use toolwarrant_core::args;
 
-/// The argument whose twin is the header `Idempotency-Key`.
+/// Its twin is the header `Idempotency-Key`.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
-/// An argument by name, with its JSON.
 type Member<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// Returns the arguments as a JSON object.
-///
-/// # Errors
-/// The error describes the part that cannot be read.
 pub(super) fn read(
     route: &Route,
     path: &[(&'static str, &str)],
@@ -102,8 +95,7 @@ fn of_body(body: &[u8]) -> Result<Vec<Member<'_>>, Words> {
     Ok(members.into_iter().map(|(name, value)| (name, value.get().into())).collect())
 }
 
-/// Decodes `%XX`. A plus sign stays a plus sign. Returns `None` for any other character after `%`,
-/// and for text that is not UTF-8.
+/// Decodes `%XX`. A plus sign stays a plus sign.
 fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     let sound = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     text.split('%').skip(1).all(sound).then(|| percent_decode_str(text).decode_utf8().ok()).flatten()

@@ -9,28 +9,23 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use toolwarrant_core::catalogue::{Catalogue, ContractDef, ToolDef};
 
-/// The path of the OpenAPI document. A GET of it needs no signature.
+/// A GET of it needs no signature.
 pub(super) const DOCUMENT: &str = "/v1/openapi.json";
 
-/// All routes of a contract.
 #[derive(Debug)]
 pub(crate) struct Routes {
     routes: Vec<Route>,
-    /// The path of a task before its id and after it, with the base path of the public URL.
+    /// Before the id of a task and after it, with the base path of the public URL.
     task: Option<(String, String)>,
-    /// The OpenAPI document.
     pub(super) document: Bytes,
-    /// The document of the contract.
     pub(super) contract: ContractDef,
 }
 
-/// One tool with its method and path.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) tool: &'static ToolDef,
     method: &'static str,
     segments: Vec<Segment>,
-    /// The arguments of the tool, each with the kind of its text.
     arguments: HashMap<String, ArgumentKind>,
 }
 
@@ -40,27 +35,21 @@ enum Segment {
     Parameter(&'static str),
 }
 
-/// The meaning of an argument's text in a path or query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgumentKind {
-    /// The text itself.
     Text,
-    /// A JSON number, true or false.
     Json,
 }
 
-/// The result of a look-up of a path.
 pub(super) enum Matched<'a> {
-    /// A tool, and its arguments in the path, as they were sent.
+    /// The arguments in the path are as they were sent.
     Route(&'a Route, Vec<(&'static str, &'a str)>),
-    /// The methods that the path takes, if the request used another one.
     OtherMethod(Vec<&'static str>),
     Nothing,
 }
 
 impl Routes {
-    /// Makes the routes of a contract. `base` is the path of the public URL, without a slash at its
-    /// end. It appears only in answers.
+    /// Takes `base`, which appears only in answers.
     pub(crate) fn new(catalogue: &'static Catalogue, base: &str) -> Self {
         let routes: Vec<_> = catalogue.tools.iter().filter_map(Route::of).collect();
         let task = routes.iter().filter(|route| route.tool.hints.read_only).find_map(|route| {
@@ -73,12 +62,10 @@ impl Routes {
         Self { routes, task, document, contract: catalogue.contract }
     }
 
-    /// Returns the path at which a task is read.
     pub(super) fn of_task(&self, id: &str) -> Option<String> {
         self.task.as_ref().map(|(before, after)| format!("{before}{id}{after}"))
     }
 
-    /// Finds the tool for a method and a path.
     pub(super) fn find<'a>(&'a self, method: &str, path: &'a str) -> Matched<'a> {
         if path == DOCUMENT || path == self.contract.path {
             return Matched::OtherMethod(vec!["GET"]);
@@ -114,7 +101,6 @@ impl Route {
         })
     }
 
-    /// Returns the values of the parameters if the path fits.
     fn values<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
         let mut values = Vec::new();
         let mut parts = path.split('/');
@@ -129,18 +115,15 @@ impl Route {
         parts.next().is_none().then_some(values)
     }
 
-    /// Returns true if arguments that are not in the path are in a body.
     pub(super) fn takes_body(&self) -> bool {
         matches!(self.method, "PUT" | "POST")
     }
 
-    /// Returns true if the tool has this argument.
     pub(super) fn takes(&self, argument: &str) -> bool {
         self.arguments.contains_key(argument)
     }
 
-    /// Returns the JSON for the text of an argument. Text that is not valid JSON becomes a string,
-    /// which the tool refuses.
+    /// Turns a text that is not valid JSON into a string, which the tool refuses.
     pub(super) fn json(&self, argument: &str, text: Cow<'_, str>) -> String {
         let plain = |text: &str| text.starts_with(|first: char| first.is_ascii_digit() || "-tf".contains(first));
         let known = self.arguments.get(argument) == Some(&ArgumentKind::Json)

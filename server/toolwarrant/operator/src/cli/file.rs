@@ -1,5 +1,4 @@
-//! The flags of a server in its configuration file. The file has a key with the name of each flag;
-//! the command line defines the flags.
+//! The flags of a server in its configuration file, which has a key with the name of each flag.
 //!
 //! A value in the file becomes the default of its flag. So the command line overrides the
 //! environment, and the environment overrides the file.
@@ -16,11 +15,9 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// The flags that the file sets: the name of each, and its values in the form of the command line.
+/// The name of each flag that the file sets, and its values in the form of the command line.
 pub(super) type FileFlags = Vec<(String, Vec<String>)>;
 
-/// Reads the flags of `command` from the file, which may also have these tables. Reports each
-/// mistake.
 pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &mut Findings<'_>) -> FileFlags {
     let mut values = FileFlags::new();
     for (key, value) in config.root() {
@@ -39,7 +36,6 @@ pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &
     values
 }
 
-/// Makes the values of the file the defaults of the flags.
 pub(super) fn set(command: Command, values: &FileFlags) -> Command {
     let set = |arg: Arg| {
         let Some((_, values)) = values.iter().find(|(name, _)| arg.get_long() == Some(name)) else { return arg };
@@ -48,7 +44,6 @@ pub(super) fn set(command: Command, values: &FileFlags) -> Command {
     command.mut_args(set).mut_subcommand("serve", |serve| serve.mut_args(set))
 }
 
-/// Returns the value in force for each flag that has a key, and its source.
 pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &FileFlags) -> Vec<Value> {
     let row = |arg: &Arg| {
         let (id, name) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
@@ -73,12 +68,10 @@ fn configurable_flags(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(sets).filter(is_general)
 }
 
-/// Returns true if the flag is true or false.
 pub(super) fn is_switch(arg: &Arg) -> bool {
     Kind::of(arg) == Kind::Switch
 }
 
-/// The TOML type of the value of a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Switch,
@@ -121,7 +114,7 @@ impl Kind {
     }
 }
 
-/// Returns the values of a flag, or `None` if one of them has a mistake.
+/// Returns the values of a flag, or `None` if one has a mistake, which is added to `found`.
 fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Findings<'_>) -> Option<Vec<String>> {
     let (kind, span) = (Kind::of(arg), value.span());
     let name = arg.get_long().unwrap_or_default();
@@ -163,13 +156,12 @@ fn config_text(kind: Kind, value: &DeValue<'_>, config: &Config) -> Option<Strin
     }
 }
 
-/// Returns the reason why the flag refuses a value, as the flag's parser states it.
+/// Returns the reason why the flag's own parser refuses a value.
 fn refusal(arg: &Arg, kind: Kind, text: &str) -> Option<String> {
     if kind == Kind::Switch {
         return None;
     }
-    // Only this flag is parsed, because its relations to other flags cannot be checked without
-    // them.
+    // Only this flag is parsed: without the others, its relations to them cannot be checked.
     let value = Arg::new("value").value_parser(arg.get_value_parser().clone());
     let error = Command::new("flag").no_binary_name(true).arg(value).try_get_matches_from(["--", text]).err()?;
     if let Some(why) = error.source() {

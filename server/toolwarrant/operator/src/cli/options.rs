@@ -162,7 +162,6 @@ pub(super) struct CommonFlags {
     pub(super) reason: Option<String>,
 }
 
-/// The way to a running server, and the statements that a command carries.
 #[derive(Clone, Debug)]
 pub struct WayToServer {
     /// The only socket to use.
@@ -171,7 +170,6 @@ pub struct WayToServer {
     pub groups: PathBuf,
     /// True if the command line names the data folder. Then no socket of a group is used.
     pub data_given: bool,
-    /// The statements of this process about its user.
     pub claims: Claims,
 }
 
@@ -192,7 +190,6 @@ fn claim(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the path of a folder, which need not exist yet.
 fn folder(text: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(text);
     if path.is_file() { Err("it is a file; a folder is expected") } else { Ok(path) }

@@ -1,10 +1,8 @@
-//! The reference of all flags: each with its variable, its default and its help, taken from the
-//! command line itself.
+//! The reference of all flags, taken from the command line itself.
 
 use clap::{Arg, Command};
 use std::fmt::Write;
 
-/// Returns the page, in Markdown. `command` is the whole command line.
 pub(super) fn page(command: &Command) -> String {
     let name = command.get_name();
     let mut out = format!(
@@ -21,7 +19,6 @@ pub(super) fn page(command: &Command) -> String {
     out
 }
 
-/// Writes a section for each command that has arguments.
 fn commands(out: &mut String, before: &str, command: &Command) {
     let path = format!("{before}{}", command.get_name());
     section(out, &format!("`{path}`"), command);

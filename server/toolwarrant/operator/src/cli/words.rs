@@ -3,7 +3,6 @@
 use clap::builder::{Resettable, Str, StyledStr};
 use toolwarrant_core::catalogue::Catalogue;
 
-/// The words that replace `{...}` in help texts.
 #[derive(Clone)]
 pub(super) struct HelpWords {
     /// The noun for the targets of tools, in the singular.
@@ -12,7 +11,6 @@ pub(super) struct HelpWords {
 }
 
 impl HelpWords {
-    /// Returns the words for commands about every resource.
     pub(super) fn of_all(catalogue: &Catalogue) -> Self {
         let target = match catalogue.resources {
             [one] => one.name,
@@ -22,7 +20,6 @@ impl HelpWords {
         Self { target: target.to_owned(), permissions: permissions.join(", ") }
     }
 
-    /// Returns the words for commands about one resource.
     pub(super) fn of_one(&self, resource: &str) -> Self {
         Self { target: resource.to_owned(), ..self.clone() }
     }
@@ -37,7 +34,6 @@ impl HelpWords {
         help.map(|help| self.text(&help.to_string()).into()).into()
     }
 
-    /// Replaces the words in a command, its arguments and its subcommands.
     pub(super) fn fill(&self, command: clap::Command) -> clap::Command {
         let (about, long_about) = (self.help(command.get_about()), self.help(command.get_long_about()));
         let command = command.about(about).long_about(long_about);

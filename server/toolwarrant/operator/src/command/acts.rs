@@ -36,10 +36,8 @@ pub struct ActQuery {
     pub limit: u32,
 }
 
-/// Number of acts at the end of an application or a key.
 const LATEST: u32 = 5;
 
-/// Lists acts, the newest first.
 pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> CommandAnswer {
     let ActQuery { by: operator, on, command, since, until, before, limit } = query;
     let now = context.clock.latest();
@@ -58,7 +56,6 @@ fn unknown_object(named: &str) -> OperatorError {
     ))
 }
 
-/// Returns the latest acts on an application or a key.
 pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> CommandAnswer {
     let of = |object: &str| ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() };
     let mut acts = rows(context, of(object)).await?;
@@ -98,7 +95,6 @@ pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> Comman
     Ok(acts.into_iter().map(row).collect())
 }
 
-/// Describes the statements that nothing has checked; null if there are none.
 fn describe_claims(sudo_user: Option<String>, login_uid: Option<u32>, name: Option<String>) -> Value {
     let said = [
         name.map(|name| format!("as {name}")),

@@ -11,10 +11,8 @@ use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, Durability};
 use toolwarrant_core::store::{ApplicationRow, Labels};
 
-/// The answer to a command.
 pub(crate) type CommandAnswer = Result<Value, OperatorError>;
 
-/// Adds the id of the act to the answer about a change, and a note if the change is not stored yet.
 pub(super) fn add_act(mut answer: Value, changed: Changed) -> Value {
     let Changed { object: _, act_id, durability } = changed;
     answer["act_id"] = act_id.into();
@@ -27,7 +25,6 @@ pub(super) fn add_act(mut answer: Value, changed: Changed) -> Value {
     answer
 }
 
-/// Stores the act of a command that changes neither an application nor a key. Returns its id.
 pub(super) async fn put_act(
     context: &OperatorContext,
     origin: &Origin,
@@ -43,13 +40,11 @@ pub(super) fn refusal(why: impl Into<String>) -> OperatorError {
     OperatorError::refusal(why)
 }
 
-/// Returns the names of applications by id; a deleted one with the day of its deletion.
 pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
     let names = context.registry.names().await.into_iter();
     names.map(|(id, name, deleted_at)| (id, describe_name(name, deleted_at))).collect()
 }
 
-/// Returns the id of the application or key that an operator named, if it exists.
 pub(super) async fn resolve(context: &OperatorContext, named: &str) -> Option<String> {
     match context.registry.find(named).await {
         Ok(row) => Some(row.id),
@@ -57,7 +52,6 @@ pub(super) async fn resolve(context: &OperatorContext, named: &str) -> Option<St
     }
 }
 
-/// Returns the application that an operator named, if one was named.
 pub(super) async fn find_application(
     context: &OperatorContext,
     app: Option<&str>,
@@ -68,7 +62,6 @@ pub(super) async fn find_application(
     })
 }
 
-/// Returns the name of an application; of a deleted one with the day of its deletion.
 pub(super) fn describe_name(name: String, deleted_at: Option<Timestamp>) -> String {
     match deleted_at.map(|at| at.to_string()) {
         Some(at) => format!("{name} (deleted {})", at.split('T').next().unwrap_or_default()),
@@ -76,20 +69,17 @@ pub(super) fn describe_name(name: String, deleted_at: Option<Timestamp>) -> Stri
     }
 }
 
-/// Most labels of an application or key.
 const LABELS_MAX: usize = 16;
 
-/// Longest name and longest text of a label, in characters.
 const LABEL_NAME_MAX: usize = 32;
 const LABEL_TEXT_MAX: usize = 128;
 
-/// Parses a name and a text with `=` between them.
 pub(super) fn parse_label(text: &str) -> Result<(String, String), &'static str> {
     let (name, text) = text.split_once('=').ok_or("expected NAME=TEXT, such as owner=Ada")?;
     Ok((name.to_owned(), text.to_owned()))
 }
 
-/// Sets labels, and removes those with an empty text. Changes nothing if that is refused.
+/// Removes labels with an empty text. Changes nothing if that is refused.
 pub(super) fn change_labels(labels: &mut Labels, changes: &[(String, String)]) -> Result<(), OperatorError> {
     let mut changed = labels.clone();
     for (name, text) in changes {

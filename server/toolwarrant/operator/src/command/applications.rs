@@ -171,7 +171,6 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     }
 }
 
-/// Changes an application, found by its name or id, and shows it.
 pub(super) async fn change(
     context: &OperatorContext,
     origin: &Origin,
@@ -182,12 +181,10 @@ pub(super) async fn change(
     show_changed(context, context.registry.change(&id, origin, edit).await?).await
 }
 
-/// Shows a changed application with the id of the act.
 async fn show_changed(context: &OperatorContext, changed: Changed) -> CommandAnswer {
     Ok(add_act(show(context, &changed.object).await?, changed))
 }
 
-/// Shows an application, found by its name or id.
 pub(super) async fn show(context: &OperatorContext, name: &str) -> CommandAnswer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys(|key| key.application == row.id).await;
@@ -200,8 +197,7 @@ pub(super) async fn show(context: &OperatorContext, name: &str) -> CommandAnswer
     Ok(answer)
 }
 
-/// Returns the number of ids in a grant, or its prefixes with the numbers of other ids and of
-/// exceptions.
+/// Returns the number of ids in a grant, or its prefixes with numbers of other ids and exceptions.
 fn count_terms(terms: Vec<String>) -> Value {
     let (rules, ids): (Vec<_>, Vec<_>) =
         terms.into_iter().partition(|term| term.ends_with('*') || term.starts_with('!'));
@@ -214,8 +210,6 @@ fn count_terms(terms: Vec<String>) -> Value {
     json!(shown.join(", "))
 }
 
-/// Returns an application with its targets, by the plural of each resource; `all` stands for every
-/// target.
 fn describe_application(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(Vec<String>) -> Value) -> Value {
     let name = describe_name(row.name.clone(), row.deleted_at);
     let mut shown = json!({"name": name, "id": row.id, "permissions": row.permissions});

@@ -13,8 +13,6 @@ use std::path::Path;
 use tokio::task::spawn_blocking;
 use toolwarrant_base::BoxFuture;
 
-/// Applies the file at `path`, whose content is `text`. With `dry_run`, only shows the commands.
-/// `carry_out` carries out one command.
 pub(super) async fn apply<'a>(
     context: &OperatorContext,
     (path, text, dry_run): (&Path, &str, bool),
@@ -24,7 +22,6 @@ pub(super) async fn apply<'a>(
     let _alone = if dry_run { None } else { Some(context.applying.lock().await) };
     let (rows, catalogue) = (context.registry.applications().await, context.catalogue);
     let (path, text) = (path.to_owned(), text.to_owned());
-    // A long file takes a while, in which this thread answers others.
     let plan = spawn_blocking(move || state_file::plan(catalogue, &path, &text, &rows));
     let plan = plan.await.map_err(|error| refusal(error.to_string()))?.map_err(|error| refusal(error.to_string()))?;
     for command in &plan {
@@ -53,13 +50,11 @@ pub(super) async fn apply<'a>(
     Ok(json!({"done": done}))
 }
 
-/// Writes the state file for the applications that exist.
 pub(super) async fn export(context: &OperatorContext) -> CommandAnswer {
     let rows = context.registry.applications().await;
     Ok(json!({"state": state_file::export(context.catalogue, &rows)}))
 }
 
-/// Returns a planned command as it is typed.
 fn line(command: &OperatorCommand) -> String {
     let pair = |(name, text): &(String, String)| quote(&format!("{name}={text}"));
     let mut words = vec![command.row().name];
@@ -89,7 +84,6 @@ fn line(command: &OperatorCommand) -> String {
     words.join(" ")
 }
 
-/// Quotes a word for a shell, if it needs that.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=@/+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -50,7 +50,6 @@ pub enum AuditCommand {
     Verify,
 }
 
-/// Maximum number of faults shown. Further faults are only counted.
 const FAULTS_SHOWN: usize = 100;
 
 pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> CommandAnswer {
@@ -75,7 +74,6 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
     }
 }
 
-/// Makes a running server write the lines that wait.
 pub(super) async fn flush(context: &OperatorContext) {
     if let Some(audit) = &context.audit {
         audit.flush().await;
@@ -88,14 +86,13 @@ async fn verify_trail(context: &OperatorContext) -> CommandAnswer {
     let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));
     let key = key.await.map_err(|error| refusal(error.to_string()))?.map_err(|error| refusal(error.to_string()))?;
     let mut found = look(context, &key.chain_key()).await?;
-    // A running server may have begun or pruned a file meanwhile, which looks like a fault. A real
-    // fault is found again.
+    // A running server may have begun or pruned a file meanwhile. A real fault is found again.
     if !found.faults.is_empty() && context.serves {
         found = look(context, &key.chain_key()).await?;
     }
     let mut described = describe_verification(found);
     if let Some(shared) = &context.shared {
-        // Each is verified in the folder of its replica. One that nobody has is missing.
+        // Each is verified in the folder of its replica.
         let (_, others) = shared.audit_anchors().await?;
         let row = |(replica, Anchor { newest, .. })| json!({"replica": replica, "last_seal": newest.number});
         described["other_trails"] = others.into_iter().map(row).collect();
@@ -126,8 +123,6 @@ fn describe_verification(found: Verified) -> Value {
         "last_seal": last_seal,
         "pruned_through_seal": pruned_seal,
         "sealed_lines": sealed_lines,
-        // A killed process left these lines without a seal, and the next process sealed them
-        // unchanged.
         "of_these_found_unsealed": found_lines,
         "lines_not_sealed": unsealed_lines,
         "faults": faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect::<Value>(),

@@ -19,7 +19,6 @@ pub enum ClockCommand {
     Accept,
 }
 
-/// Makes the machine's clock the time to continue from.
 pub(super) async fn accept(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
     if context.serves {
         return Err(refusal("stop the server first: it continues from its own time"));

@@ -74,7 +74,6 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     }
 }
 
-/// Goes on with the data that the store has, as after a restore.
 pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     if context.serves {

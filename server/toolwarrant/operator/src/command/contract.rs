@@ -4,12 +4,10 @@ use super::answer::{CommandAnswer, refusal};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 
-/// Parses a schema, which the generator has written as JSON.
 fn schema(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-/// Lists all tools, or shows the tool of that name.
 pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> CommandAnswer {
     let Some(name) = name else {
         let line = |tool: &ToolDef| json!({"tool": tool.name, "permission": tool.permission.name, "title": tool.title});

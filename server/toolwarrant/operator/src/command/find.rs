@@ -12,13 +12,10 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
 
-/// Number of tasks, acts and lines that are shown with an object.
 const LATEST: u32 = 5;
 
-/// Longest time from the arrival of a call to the acceptance of its task.
 const LINE_DELAY: Duration = Duration::from_mins(1);
 
-/// Finds an id. The answer has its `kind`, and members for what belongs to it.
 pub(super) async fn find(context: &OperatorContext, id: &str) -> CommandAnswer {
     audit::flush(context).await;
     if id.starts_with(ACT_PREFIX) {
@@ -30,7 +27,6 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> CommandAnswer {
     }
     if id.starts_with("task_") {
         let task = tasks::show(context, id).await?;
-        // The lines of its first hour: they name the call that made it, however old that is.
         let made_at: Option<Timestamp> = task["created_at"].as_str().and_then(|at| at.parse().ok());
         let since = made_at.map(|at| TimePoint::At(at.minus(LINE_DELAY)));
         let until = made_at.map(|at| TimePoint::At(at.plus(Duration::from_hours(1))));
@@ -63,7 +59,6 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> CommandAnswer {
     if shown["tasks"].as_array().is_none_or(Vec::is_empty) { Err(unknown(id)) } else { Ok(shown) }
 }
 
-/// Returns each resource that has this id, with the applications that see it.
 async fn describe_viewers(context: &OperatorContext, id: &str) -> Vec<Value> {
     let (resources, rows) = (targets::resources_with(context, id).await, context.registry.applications().await);
     let describe = |resource: &str| {
@@ -73,7 +68,6 @@ async fn describe_viewers(context: &OperatorContext, id: &str) -> Vec<Value> {
     resources.into_iter().map(describe).collect()
 }
 
-/// Shows a target: its applications, its latest tasks and its latest lines.
 async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Value>) -> CommandAnswer {
     let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
     let tasks = tasks::list(context, query).await?["tasks"].take();
@@ -85,7 +79,6 @@ async fn lines(context: &OperatorContext, query: AuditQuery) -> CommandAnswer {
     Ok(trail::list(context, AuditQuery { limit: LATEST, ..query }).await?["lines"].take())
 }
 
-/// Turns the failure that something does not exist into `None`.
 fn existing(found: CommandAnswer) -> Result<Option<Value>, OperatorError> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -134,7 +134,6 @@ fn parse_span(text: &str) -> Result<Duration, &'static str> {
     span(text).ok_or("expected a time span such as 30m, 12h or 90d")
 }
 
-/// A key, without its secrets.
 #[derive(Serialize)]
 pub(crate) struct KeyAnswer {
     key_id: String,
@@ -146,11 +145,10 @@ pub(crate) struct KeyAnswer {
     last_used_at: Option<Timestamp>,
     last_used_from: Option<IpAddr>,
     labels: Labels,
-    /// The live secrets, the latest first.
+    /// The live ones, the latest first.
     secrets: Vec<SecretAnswer>,
 }
 
-/// A live secret of a key, without the secret.
 #[derive(Serialize)]
 struct SecretAnswer {
     created_at: Option<Timestamp>,
@@ -160,7 +158,7 @@ struct SecretAnswer {
 }
 
 impl KeyAnswer {
-    /// Describes a key from a backup. If it has secrets, it is off.
+    /// Describes a key as off if it has secrets.
     pub(crate) fn from_backup(key: &KeyRow, application: &str, now: Timestamp) -> Self {
         let described = KeyFacts { off: HashSet::new(), uses: HashMap::new(), now }.describe(key, application);
         let state = if key.secrets.is_empty() { described.state } else { KeyState::Unconfirmed };
@@ -168,23 +166,19 @@ impl KeyAnswer {
     }
 }
 
-/// The facts about keys that their rows do not have.
 pub(super) struct KeyFacts {
-    /// The keys that have been off since a restore.
     off: HashSet<String>,
     uses: HashMap<String, Vec<SecretUse>>,
     now: Timestamp,
 }
 
 impl KeyFacts {
-    /// Reads the facts about these keys; `None` stands for all keys.
     pub(super) async fn read(context: &OperatorContext, keys: Option<&[KeyRow]>) -> Result<Self, OperatorError> {
         let off = context.store.keys_to_confirm().await?.into_iter().collect();
         let ids = keys.map(|keys| keys.iter().map(|key| key.id.clone()).collect());
         Ok(Self { off, uses: context.registry.uses(ids).await?, now: context.clock.latest() })
     }
 
-    /// Describes a key. `application` is the name of its application.
     pub(super) fn describe(&self, key: &KeyRow, application: &str) -> KeyAnswer {
         let KeyRow { id, application: _, secrets, created_at, expires_at, labels, suspended_at } = key;
         let uses = self.uses.get(id).map_or(&[][..], Vec::as_slice);
@@ -221,7 +215,6 @@ impl KeyFacts {
         }
     }
 
-    /// Returns true if the query, other than by its application, selects the key.
     fn selects(&self, query: &KeyQuery, key: &KeyAnswer) -> bool {
         let KeyQuery { app: _, state, unused_for, ends_within, older_than } = query;
         let latest = key.secrets.first();
@@ -292,7 +285,6 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     }
 }
 
-/// Changes a key, and shows it.
 async fn change(
     context: &OperatorContext,
     origin: &Origin,
@@ -349,7 +341,6 @@ pub(super) async fn show(context: &OperatorContext, key: &str) -> CommandAnswer 
     answer(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
 }
 
-/// Lists the keys that the query selects and for which `shows` returns true.
 async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRow) -> bool) -> CommandAnswer {
     let (names, facts) = (names(context).await, KeyFacts::read(context, None).await?);
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);

@@ -20,7 +20,6 @@ use std::io;
 use std::path::{PathBuf, absolute};
 use std::time::Duration;
 
-/// Longest state file, in bytes.
 const STATE_MAX: u64 = 1 << 20;
 
 /// A command of an operator.
@@ -132,11 +131,8 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
-    /// Prepares the command for a server, which has another working directory, and whose user may
-    /// not read the state file.
-    ///
-    /// # Errors
-    /// The state file is not a text file, cannot be read or is too large.
+    /// Prepares for a server that has another working directory, and whose user may not read the
+    /// state file.
     pub(crate) fn prepare(self) -> io::Result<Self> {
         Ok(match self {
             Self::Apply { file, dry_run, .. } => {

@@ -1,7 +1,7 @@
 //! The state file: applications with their permissions, grants, rates and labels, as TOML.
 //!
 //! [`plan`] turns a file into the commands that lead to it. It deletes nothing and makes no keys.
-//! [`export`] writes the file for the applications that exist.
+//! [`export`] writes the file.
 
 use super::answer::change_labels;
 use super::applications::AppCommand;
@@ -18,10 +18,9 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::may_name_application;
 use toolwarrant_core::store::{ApplicationRow, Labels};
 
-/// The table of applications in the file.
 const APPLICATION: &str = "application";
 
-/// An application as the file has it. A key that is absent changes nothing.
+/// A key that is absent changes nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedApplication {
@@ -29,14 +28,9 @@ struct WantedApplication {
     permissions: Option<Vec<Spanned<String>>>,
     requests_per_minute: Option<Spanned<u32>>,
     labels: Option<BTreeMap<String, Spanned<String>>>,
-    /// The terms of the grant of each resource.
     sees: Option<BTreeMap<String, Vec<Spanned<String>>>>,
 }
 
-/// Returns the commands that make `rows` what the file says.
-///
-/// # Errors
-/// All mistakes in the file.
 pub(super) fn plan(
     catalogue: &Catalogue,
     path: &Path,
@@ -67,10 +61,9 @@ pub(super) fn plan(
     found.finish().map(|()| commands)
 }
 
-/// A table with its name, its application and its commands.
 type Table<'a> = (&'a Spanned<String>, Option<&'a ApplicationRow>, Vec<OperatorCommand>);
 
-/// Puts the commands into an order in which each name is free when an application takes it.
+/// Orders the commands so that each name is free when an application takes it.
 fn in_order(tables: Vec<Table<'_>>, rows: &[ApplicationRow], found: &mut Findings<'_>) -> Vec<OperatorCommand> {
     let mut tables = VecDeque::from(tables);
     let live = rows.iter().filter(|row| row.deleted_at.is_none());
@@ -96,7 +89,6 @@ fn in_order(tables: Vec<Table<'_>>, rows: &[ApplicationRow], found: &mut Finding
     commands
 }
 
-/// Finds the application that a table is about; `None` if it must be created.
 fn find<'r>(
     name: &Spanned<String>,
     wanted: &WantedApplication,
@@ -121,7 +113,6 @@ fn find<'r>(
     }
 }
 
-/// Returns the commands for one application.
 fn steps(
     catalogue: &Catalogue,
     name: &Spanned<String>,
@@ -180,7 +171,6 @@ fn steps(
     steps
 }
 
-/// Returns the command that sets the labels, if they differ.
 fn label_step(
     app: &str,
     labels: Option<&BTreeMap<String, Spanned<String>>>,
@@ -209,7 +199,6 @@ fn label_step(
     (!changes.is_empty()).then(|| AppCommand::Label { app: app.to_owned(), labels: changes })
 }
 
-/// Returns the command that grants exactly these terms of one resource, if they differ.
 fn grant_step(
     catalogue: &Catalogue,
     app: &str,
@@ -232,7 +221,6 @@ fn grant_step(
     (wanted != held).then(|| OperatorCommand::Target { resource: resource.to_owned(), command })
 }
 
-/// Writes the file for the applications that exist.
 pub(super) fn export(catalogue: &Catalogue, rows: &[ApplicationRow]) -> String {
     let mut file = String::new();
     let quoted = |text: &str| Value::from(text).to_string();

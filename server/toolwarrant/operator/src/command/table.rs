@@ -1,5 +1,4 @@
-//! The table of commands: a row for each has the properties by which it is judged, carried out and
-//! recorded.
+//! The table of commands: the row of each says how it is judged, carried out and recorded.
 
 use super::applications::AppCommand;
 use super::audit::AuditCommand;
@@ -90,7 +89,6 @@ impl OperatorCommand {
     }
 }
 
-/// A row of the table of commands.
 pub(crate) struct CommandRow<'a> {
     /// The words of the command without its arguments, such as `key revoke`.
     pub(crate) name: String,
@@ -98,11 +96,10 @@ pub(crate) struct CommandRow<'a> {
     pub(crate) role: Role,
     /// The name or id of the application or key that the command changes, as it was given.
     pub(crate) object: Option<&'a str>,
-    /// The time that an operator waits for a running server to carry out the command.
+    /// The longest wait for a running server to carry out the command.
     pub(crate) patience: Duration,
-    /// The question for the operator before the command is carried out.
     pub(crate) question: Option<String>,
-    /// The advice for replicas that share a store, if the command is for a data folder with a
+    /// The advice for replicas with a shared store, if the command needs a data folder with a
     /// database.
     pub(crate) instead: Option<&'static str>,
     /// True if the command may begin a data folder.
@@ -111,7 +108,6 @@ pub(crate) struct CommandRow<'a> {
     pub(crate) mends: bool,
 }
 
-/// Makes the row of a command that only reads.
 fn view<'a>(name: impl Into<String>) -> CommandRow<'a> {
     CommandRow {
         name: name.into(),
@@ -125,7 +121,6 @@ fn view<'a>(name: impl Into<String>) -> CommandRow<'a> {
     }
 }
 
-/// Makes the row of a command that changes something.
 fn operate<'a>(name: impl Into<String>) -> CommandRow<'a> {
     CommandRow { role: Role::Operate, ..view(name) }
 }
@@ -136,32 +131,26 @@ fn owner<'a>(name: impl Into<String>) -> CommandRow<'a> {
 }
 
 impl<'a> CommandRow<'a> {
-    /// Sets the application or key that the command changes.
     fn on(self, object: &'a str) -> Self {
         Self { object: Some(object), ..self }
     }
 
-    /// Sets the patience for a command that reads or writes all data.
     fn wait_long(self) -> Self {
         Self { patience: Duration::from_mins(10), ..self }
     }
 
-    /// Marks a command on the files of a data folder, and sets the advice for replicas.
     fn on_files(self, instead: &'static str) -> Self {
         Self { instead: Some(instead), ..self }
     }
 
-    /// Sets the question for the operator, unless `yes` is the answer already.
     fn ask(self, yes: bool, question: impl Into<String>) -> Self {
         Self { question: (!yes).then(|| question.into()), ..self }
     }
 
-    /// Marks a command that puts a store in order that has lost writes.
     fn mend(self, yes: bool) -> Self {
         Self { mends: true, ..self.ask(yes, "Turn all keys off, and end the tasks in flight as `timeout`?") }
     }
 
-    /// Refuses a command on the files of a data folder where the data is in a shared store.
     pub(crate) fn refuse_on_files(&self) -> Result<(), OperatorError> {
         let Some(instead) = self.instead else { return Ok(()) };
         let name = self.name.split(' ').next().unwrap_or_default();
@@ -169,7 +158,6 @@ impl<'a> CommandRow<'a> {
     }
 }
 
-/// Returns the words of a command that the service adds, which is given as the JSON of its type.
 fn name_own(command: &Value) -> String {
     let (name, inner) = split_variant(command);
     // The variants of a group are in camel case, and fields are not.
@@ -179,7 +167,6 @@ fn name_own(command: &Value) -> String {
     }
 }
 
-/// Returns the name of a variant and its content.
 fn split_variant(value: &Value) -> (&str, &Value) {
     let object = value.as_object().and_then(|members| members.iter().next());
     object.map_or((value.as_str().unwrap_or_default(), &Value::Null), |(name, inner)| (name, inner))

@@ -155,7 +155,6 @@ pub(super) async fn execute(
     }
 }
 
-/// Returns the targets that these terms grant. Reports each wrong term to `wrong` by its position.
 pub(super) fn read_terms(resource: &ResourceDef, terms: &[&str], mut wrong: impl FnMut(usize, String)) -> Granted {
     let mut granted = Granted::default();
     // Exceptions come last, because they are of prefixes.
@@ -178,12 +177,10 @@ pub(super) fn read_terms(resource: &ResourceDef, terms: &[&str], mut wrong: impl
     granted
 }
 
-/// Returns the ids that a grant names, as exceptions or not.
 pub(super) fn ids_of(granted: &Granted) -> Vec<String> {
     granted.ids().iter().chain(granted.exceptions()).map(|id| id.to_string()).collect()
 }
 
-/// Returns the prefixes; the empty one for all targets.
 fn check_prefixes(def: &ResourceDef, prefixes: Vec<String>, all: bool) -> Result<Vec<String>, OperatorError> {
     match prefixes.iter().find(|prefix| !(def.admits)(prefix)) {
         Some(prefix) => Err(refusal(format!("no {} id can begin with {prefix:?}", def.name))),
@@ -192,8 +189,6 @@ fn check_prefixes(def: &ResourceDef, prefixes: Vec<String>, all: bool) -> Result
     }
 }
 
-/// Changes which targets of one resource an application sees, and shows it. Its targets of other
-/// resources stay the same.
 async fn change(
     context: &OperatorContext,
     origin: &Origin,
@@ -206,7 +201,6 @@ async fn change(
     applications::change(context, origin, app, edit).await
 }
 
-/// Counts the targets of a resource by state and by capability.
 async fn count_states(
     context: &OperatorContext,
     def: &'static ResourceDef,
@@ -273,7 +267,6 @@ async fn list(context: &OperatorContext, resource: &'static str, query: TargetQu
     }
 }
 
-/// Returns the resources that have a target with this id, as far as the service can list them.
 pub(super) async fn resources_with(context: &OperatorContext, id: &str) -> Vec<&'static str> {
     let Some(inventory) = &context.inventory else { return Vec::new() };
     let (ids, mut found) = ([id.to_owned()], Vec::new());
@@ -285,10 +278,9 @@ pub(super) async fn resources_with(context: &OperatorContext, id: &str) -> Vec<&
     found
 }
 
-/// Targets that a list with a filter reads at a time.
 const LIST_CHUNK: u16 = 1_000;
 
-/// Refuses ids that are not valid or, if the service can list its resources, do not exist.
+/// Refuses invalid ids and, if the service can list its resources, those that do not exist.
 pub(super) async fn must_exist(
     context: &OperatorContext,
     def: &ResourceDef,

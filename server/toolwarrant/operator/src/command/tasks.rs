@@ -107,10 +107,8 @@ pub struct RefundQuery {
     pub limit: u32,
 }
 
-/// Most tasks that a list examines.
 const EXAMINED_MAX: u32 = 100_000;
 
-/// Lists tasks, the newest first.
 pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> CommandAnswer {
     let names = names(context).await;
     let now = context.clock.latest();
@@ -127,7 +125,6 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Com
     Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string())}))
 }
 
-/// Shows a task with its call, its timeline and the reason of its end.
 pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer {
     let id = TaskId::parse(task).ok_or_else(|| no_task(task))?;
     let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
@@ -155,7 +152,7 @@ pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer
     Ok(shown)
 }
 
-/// Cleans each text in a value, because an upstream wrote some of them.
+/// Cleans texts, because an upstream wrote some of them.
 fn clean_texts(value: Value) -> Value {
     match value {
         Value::String(text) => clean(&text).into(),
@@ -173,7 +170,6 @@ fn no_task(task: &str) -> OperatorError {
     OperatorError::not_found(format!("there is no task `{task}`; `task list` shows the latest"))
 }
 
-/// Lists refunds, newest first.
 pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> CommandAnswer {
     let (names, now) = (names(context).await, context.clock.latest());
     let RefundQuery { app, since, until, before, limit } = query;
@@ -187,9 +183,7 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Co
     Ok(context.store.refunds(filter).await?.into_iter().map(line).collect())
 }
 
-/// Returns a task as a row of a list. If the contract has one resource, the argument of the tools
-/// names its target. If it has several, the row also has the resource, because targets of different
-/// resources can have the same id.
+/// Names the resource too if the contract has several, because their targets can have the same id.
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> Value {
     let Record { id, identity: Identity { application, resource, target, .. }, tool, created_at, task, .. } = record;
     let application = names.get(application).unwrap_or(application);
@@ -200,7 +194,6 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Stri
         _ => (line["resource"], line["target"]) = (json!(resource), json!(target)),
     }
     line["status"] = json!(task.outward_status().as_str());
-    // Null for an ended task.
     line["phase"] = json!(task.status().is_none().then(|| task.phase.as_str()));
     line["attempts"] = json!(task.attempts);
     line["created_at"] = json!(created_at);

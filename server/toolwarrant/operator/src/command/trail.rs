@@ -60,10 +60,8 @@ pub struct AuditQuery {
     pub limit: u32,
 }
 
-/// Most bytes of the trail that one answer examines.
 const EXAMINED_MAX: u64 = 1 << 30;
 
-/// Lists lines, the newest first.
 pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> CommandAnswer {
     let now = context.clock.latest();
     let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
@@ -78,7 +76,6 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Comman
     };
     let before = before.map(|place| parse_place(&place)).transpose()?;
     let until = until.map(|until| until.ago(now));
-    // A line is in the file of its day, and the time `until` is not included.
     let last = until.map(|until| until.minus(Duration::from_millis(1)).to_string());
     let end = last.as_deref().and_then(|last| last.split('T').next());
     // It sorts after all files of the day.
@@ -101,7 +98,6 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Comman
             let time = time_of(line);
             let is_before =
                 |limit: &Option<String>| time.zip(limit.as_deref()).is_some_and(|(time, limit)| time < limit);
-            // Lines of earlier days are in earlier files.
             let day = |text: &str| text.split('T').next().map(str::to_owned);
             if is_before(&since) && time.and_then(day) < since.as_deref().and_then(day) {
                 return ControlFlow::Break(());
@@ -127,12 +123,10 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Comman
     Ok(json!({"lines": lines, "examined_bytes": bytes, "examined_back_to": back_to, "next": next}))
 }
 
-/// The members that a line must have.
 struct Wanted(Vec<(&'static [&'static str], String, Finder<'static>)>);
 
 impl Wanted {
-    /// Takes for each value the members of which one must have it. A member in an object is written
-    /// as a path.
+    /// Takes the members of which one must have the value, each as a path.
     fn new<const N: usize>(values: [(&'static [&'static str], Option<String>); N]) -> Self {
         let given = values.into_iter().filter_map(|(members, value)| Some((members, value?)));
         let with_finder = |(members, value): (_, String)| {
@@ -142,8 +136,7 @@ impl Wanted {
         Self(given.map(with_finder).collect())
     }
 
-    /// Returns a line that has all of them. The search for the bytes comes first, because it is
-    /// cheaper than parsing.
+    /// Searches for the bytes first, because that is cheaper than parsing.
     fn parse(&self, line: &[u8]) -> Option<Value> {
         if !self.0.iter().all(|(_, _, finder)| finder.find(line).is_some()) {
             return None;
@@ -156,7 +149,6 @@ impl Wanted {
     }
 }
 
-/// Returns the time at the beginning of a line.
 fn time_of(line: &[u8]) -> Option<&str> {
     let rest = line.strip_prefix(b"{\"time\":\"")?;
     let time = rest.get(..Timestamp(0).to_string().len())?;
@@ -170,7 +162,6 @@ pub(super) fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
     parsed.ok_or_else(|| refusal(format!("{text:?} is not a place; use the `next` of the page before")))
 }
 
-/// Reads the trail on a thread that may block.
 pub(super) async fn read<T: Send + 'static>(
     folder: PathBuf,
     work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,

@@ -13,25 +13,20 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{ActFilter, StoredAct};
 use toolwarrant_store::Store;
 
-/// Number of acts per read.
 const PAGE: u32 = 1_000;
 
-/// Number of bytes of the audit trail that are verified: the newest file, and earlier files that
-/// fit into the limit with it.
+/// The newest file, and earlier files that fit into the limit with it.
 pub(super) const VERIFIED: u64 = 64 << 20;
 
-/// Longest time from the arrival of a call until its line.
 const LINE_DELAY: Duration = Duration::from_mins(15);
 
-/// The members of a line that the check reads.
 #[derive(Deserialize)]
 struct SeenLine {
     time: Timestamp,
     act_id: Option<String>,
 }
 
-/// Names each act without its line, and each line without its act, in the newest part of the trail.
-/// An act that waits for its line is no fault.
+/// Looks at the newest part of the trail. An act may still wait for its line.
 pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<Vec<String>, Explanation> {
     let trail = folder.join(AUDIT);
     let read = tokio::task::spawn_blocking(move || read_lines(&trail)).await;
@@ -53,8 +48,8 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<V
             _ => break,
         }
     }
-    // These acts are older than the lines that were read, or do not exist. An operator has accepted
-    // that some from before a restore do not.
+    // These acts are older than the lines that were read, or do not exist. Some from before a
+    // restore may not.
     let restored_at = store.restored_at().unwrap_or(Timestamp(0));
     for (id, time) in lines.into_iter().filter(|(_, time)| *time > restored_at) {
         let filter = ActFilter { id: Some(id.clone()), limit: 1, ..ActFilter::default() };
@@ -65,8 +60,7 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<V
     Ok(found)
 }
 
-/// Returns the ids of acts in the newest lines with their times, the time of the oldest line that
-/// was read, and true if all lines were read.
+/// Returns the acts, the oldest time, and true if all lines were read.
 fn read_lines(trail: &Path) -> io::Result<(HashMap<String, Timestamp>, Option<Timestamp>, bool)> {
     let (mut lines, mut oldest) = (HashMap::new(), None);
     let part = visit_back(trail, None, VERIFIED, &mut |line| {

@@ -11,10 +11,8 @@ use toolwarrant_store::Store;
 use toolwarrant_tasks::command;
 use toolwarrant_tasks::store::OpenTask;
 
-/// Number of tasks per read.
 const PAGE: u32 = 10_000;
 
-/// Names each task in flight whose command cannot be read, with the reason.
 pub(super) async fn find_unreadable(
     folder: &Path,
     names: &Names,

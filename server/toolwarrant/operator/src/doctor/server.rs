@@ -3,10 +3,8 @@
 use toolwarrant_postgres::ServerCheck;
 use toolwarrant_store::IntegrityRule;
 
-/// A check with its name, the condition that holds, and the remedy.
 type DescribedCheck = (ServerCheck, &'static str, &'static str, &'static str);
 
-/// The checks of faults.
 pub(super) const FAULTS: [DescribedCheck; 4] = [
     (
         ServerCheck::Partitions,
@@ -35,7 +33,6 @@ pub(super) const FAULTS: [DescribedCheck; 4] = [
     ),
 ];
 
-/// The checks that warn. A service works without them, more slowly or with less safety.
 pub(super) const WARNINGS: [DescribedCheck; 2] = [
     (
         ServerCheck::Standby,
@@ -51,7 +48,6 @@ pub(super) const WARNINGS: [DescribedCheck; 2] = [
     ),
 ];
 
-/// Returns the remedy for a broken rule, if it is not that of a data folder.
 pub(super) fn remedy(rule: IntegrityRule) -> Option<&'static str> {
     match rule {
         IntegrityRule::Integrity | IntegrityRule::Records => {

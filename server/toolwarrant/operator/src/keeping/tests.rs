@@ -14,7 +14,6 @@ use toolwarrant_memory::Memory;
 /// 2026-07-28T12:00:00Z.
 const NOON: Timestamp = Timestamp(1_785_240_000_000);
 
-/// Longest time that a test waits for the writer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 struct Kept {
@@ -48,7 +47,6 @@ impl Kept {
         self.store.audit_anchor().await.unwrap().unwrap().newest.number
     }
 
-    /// Waits until `count` days are left, and returns them.
     async fn days(&self, count: usize) -> Vec<String> {
         let begun = Instant::now();
         loop {
@@ -63,7 +61,6 @@ impl Kept {
         }
     }
 
-    /// Puts a line, and waits until it is in its file.
     async fn put_and_flush(&self, audit: &Audit) {
         self.put(audit);
         let begun = Instant::now();

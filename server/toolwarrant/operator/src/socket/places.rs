@@ -1,5 +1,5 @@
-//! The places for connections of a socket, so that a user of a group takes neither all of them nor
-//! those of the owner.
+//! The places for connections of a socket: a user of a group takes neither all of them nor the
+//! owner's.
 
 use crate::error::OperatorError;
 use serde_json::Value;
@@ -9,19 +9,16 @@ use tokio::net::UnixStream;
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::act::Channel;
 
-/// Most open connections of a socket, and of one user on a socket for a group.
 pub(super) const CONNECTIONS_MAX: usize = 64;
 pub(super) const CONNECTIONS_OF_USER: usize = 8;
 
-/// The number of open connections of each user of a socket.
 #[derive(Clone, Default)]
 pub(super) struct SocketUsers(Arc<Mutex<HashMap<u32, usize>>>);
 
-/// The place of one connection. It is free again when this is dropped.
+/// A place that is free again when this is dropped.
 pub(super) struct ConnectionPlace(u32, SocketUsers);
 
 impl SocketUsers {
-    /// Takes a place for a connection, if there is one for its user.
     pub(super) fn admit(&self, stream: &UnixStream, channel: Channel) -> Option<ConnectionPlace> {
         let most = match channel {
             Channel::OperateSocket | Channel::ViewSocket => CONNECTIONS_OF_USER,
@@ -48,7 +45,7 @@ impl Drop for ConnectionPlace {
     }
 }
 
-/// Answers a connection that has no place. It does not wait: a new connection has room for this.
+/// Answers without waiting: a new connection has room for this.
 pub(super) fn refuse(stream: &UnixStream) {
     let busy = OperatorError::unavailable("too many commands are under way on this socket; try again");
     if let Ok(line) = serde_json::to_vec(&Err::<Value, _>(busy)) {

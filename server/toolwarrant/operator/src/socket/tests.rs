@@ -4,8 +4,7 @@ use super::places::{CONNECTIONS_MAX, CONNECTIONS_OF_USER};
 use super::*;
 use tempfile::TempDir;
 
-/// A server that was stopped with SIGSTOP, or hangs, still has a socket. The socket accepts
-/// connections until its queue is full.
+/// A server that was stopped with SIGSTOP still has a socket.
 #[tokio::test(start_paused = true)]
 async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take() {
     let folder = TempDir::new().unwrap();
@@ -23,7 +22,6 @@ async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take()
     let said = ask_for(OperatorCommand::Tools { name: None }).await;
     assert!(said.contains("has not answered for 30 s") && said.contains("stop the server"), "{said}");
     assert_eq!(begin.elapsed().as_secs(), 30);
-    // The connection above was given up, but it still takes the only place in the queue.
     let said = ask_for(OperatorCommand::Doctor).await;
     assert!(said.contains("has not answered for 600 s"), "{said}");
     let said = ask_for(OperatorCommand::Own { command: Value::Null, patience: Duration::from_secs(90) }).await;
@@ -43,7 +41,6 @@ async fn an_operator_whose_server_ends_without_an_answer_is_told_that_the_comman
     assert!(said.contains("may have carried the command out; `p acts` shows it"), "{said}");
 }
 
-/// Answers every command with `null`.
 struct Answers;
 
 impl CommandReceiver for Answers {

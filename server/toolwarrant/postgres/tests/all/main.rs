@@ -3,5 +3,4 @@
 mod shared;
 mod suite;
 
-/// The fingerprint of the master key.
 const KEY: [u8; 32] = [7; 32];

@@ -31,23 +31,21 @@ use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, Identity, Record, TaskStore};
 use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
-/// Returns the server of these tests; `None` if PostgreSQL is not installed.
 fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
     TestPostgres::share(&SERVER)
 }
 
-/// Makes a new store; `None` if PostgreSQL is not installed.
 async fn cluster() -> Option<Address> {
     let address = server()?.schema().await.expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     Some(address)
 }
 
-/// The process that leads in each schema: its run, and its beats.
+/// The run that leads in each schema, and its beats.
 static LEADING: Mutex<BTreeMap<String, (u64, AbortHandle)>> = Mutex::new(BTreeMap::new());
 
-/// Leads in the folder of the process that leads, which dies before.
+/// Lets the former leader die, and leads in its folder.
 pub(crate) async fn lead(address: &Address, name: &str) -> Arc<Postgres> {
     let schema = address.url.split_once("options=").map_or(&*address.url, |(_, options)| options).to_owned();
     let former = LEADING.lock().expect("no panic").remove(&schema);
@@ -79,23 +77,19 @@ fn run(name: &str, key: [u8; 32]) -> NewRun {
     NewRun { name, former: None, machine, program, lease: LEASE, key, seen: None, mends: false }
 }
 
-/// Opens the store for reading.
 async fn read(address: &Address) -> Postgres {
     Postgres::read(address, KEY, "one".to_owned()).await.expect("the server runs")
 }
 
-/// Returns the step of a task from version 0 to that phase.
 fn step(number: u128, phase: Phase, entries: Vec<Entry>) -> Advance {
     let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
     let task = Task { phase, finished_at, ..new(number, "", "").task };
     Advance { id: id(number), version: 0, task, entries, what: "step".to_owned().into(), at: AT }
 }
 
-/// A transaction that is open.
 struct OpenTransaction(Client);
 
 impl OpenTransaction {
-    /// Begins with a statement.
     async fn begin(address: &Address, sql: &str) -> Self {
         let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
         tokio::spawn(connection);
@@ -103,7 +97,6 @@ impl OpenTransaction {
         Self(client)
     }
 
-    /// Waits until `other` waits for this transaction.
     async fn holds_up<T>(&self, other: &JoinHandle<T>) {
         let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
         while self.0.query(waiting, &[]).await.expect("the server runs").is_empty() {
@@ -117,8 +110,7 @@ impl OpenTransaction {
     }
 }
 
-/// The connections of a process are cut before each message that it sends or gets while it accepts
-/// a task, and while it moves one.
+/// The connections of a process are cut before each message that it sends or gets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_nothing() {
     let Some(address) = cluster().await else { return };
@@ -145,7 +137,6 @@ async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_no
             (Err(StoreError::Unavailable(_)), Err(StoreError::Unavailable(_)), _) => {}
             _ => panic!("cut {cut}: {accepted:?}, {moved:?}, {version:?}"),
         }
-        // The lane goes on.
         let name = format!("u{number}");
         let next = one.accept(new(1_000 + number, &name, &name), vec![]).await;
         assert!(matches!(next, Ok(Acceptance::Fresh { .. })), "cut {cut}: {next:?}");
@@ -167,7 +158,7 @@ async fn a_cool_down_that_begins_while_an_acceptance_waits_for_the_target_is_kep
         number += 1;
         let settled = AT.plus(Duration::from_secs(30 + number as u64));
         let key = format!("k{number}");
-        // Both run at the same time; in either order, nothing starts before the target has settled.
+        // In either order, nothing starts before the target has settled.
         let (_, next) = tokio::join!(
             end(&shared, number - 1, TaskStatus::Success, settled),
             one.accept(new(number, &key, "t"), vec![])
@@ -249,7 +240,6 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
     let count = async |sql: &str| server().expect("it runs").count(&address, sql).await;
     let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'ended'::regclass";
     assert_eq!(count(days).await, 16, "15 days and the rest");
-    // Tasks of the tests are of 1970, and this one is of today.
     let now = Clock::system().now();
     let today = Record { id: TaskId::new(now, [1; 10]), ..new(1, "k", "t") };
     one.accept(today.clone(), vec![]).await.expect("the server runs");
@@ -292,7 +282,6 @@ async fn an_account_with_the_granted_rights_leads_and_changes_nothing_that_has_h
     let done = step(1, Phase::Done(TaskStatus::Success), vec![Entry::Charge, Entry::Release(AT)]);
     assert_eq!(one.advance(done).await, Ok(Advanced::Written));
     assert_eq!(count("SELECT count(*) FROM ledger JOIN ended ON ended.id = task").await, 1);
-    // Partitions are made and dropped without the right to define tables.
     let today = Clock::system().now().0 / 86_400_000;
     count(&format!("DROP TABLE ended_{:06}", today + 5)).await;
     count(&format!("SELECT 1::bigint FROM make_day('event', {})", today - 40)).await;

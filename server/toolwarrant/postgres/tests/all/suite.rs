@@ -8,8 +8,8 @@ use test_postgres::TestPostgres;
 use toolwarrant_postgres::{Address, Postgres};
 use toolwarrant_store::Store;
 
-/// Returns the server of these tests; `None` if PostgreSQL is not installed. A transaction that
-/// stays open in other tests would hide the latest rows of the ledger.
+/// Returns an own server: an open transaction of other tests would hide the latest rows of the
+/// ledger.
 fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
     TestPostgres::share(&SERVER)
@@ -34,7 +34,6 @@ async fn open() -> Option<((), Arc<dyn Store>)> {
 
 store_suite::store_suite!(open);
 
-/// A store that is opened again by the next process.
 struct Rejoined(Address, Arc<Postgres>);
 
 impl Reopened for Rejoined {
@@ -42,7 +41,6 @@ impl Reopened for Rejoined {
     const HAS_CLOCK: bool = true;
 
     async fn open() -> Self {
-        // Alone on a server, every row of the ledger is there at once.
         static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
         let server = TestPostgres::share(&SERVER);
         let address = server.expect("PostgreSQL is installed").schema().await.expect("the server runs");

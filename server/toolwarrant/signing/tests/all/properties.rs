@@ -3,22 +3,21 @@
 use proptest::prelude::*;
 use toolwarrant_signing::{Request, header, is_nonce, read_header, read_timestamp};
 
-/// The fields of a request in the order of its canonical request, and the body, which comes last.
+/// In the order of the canonical request, and the body, which comes last.
 type Fields = ([String; 7], Vec<u8>);
 
-/// Makes requests with fields so short that a new value for one of them is often the same.
+/// Fields are so short that a new value for one of them is often the same.
 fn fields() -> impl Strategy<Value = Fields> {
     let field = short;
     let fields = [field(), field(), field(), field(), field(), field(), field()];
     (fields, short().prop_map(String::into_bytes))
 }
 
-/// Returns a pattern that matches seven texts.
 fn short() -> &'static str {
     "[a?/]{0,1}|aa|//|[?]a"
 }
 
-/// Makes requests with any text without line feeds, which no field of an HTTP request contains.
+/// Fields have no line feeds, as in HTTP.
 fn any_fields() -> impl Strategy<Value = Fields> {
     let field = || "[^\n]{0,40}";
     let fields = [field(), field(), field(), field(), field(), field(), field()];

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Returns SQLite's verdict on a database that no process has open.
 fn verdict(folder: &Path) -> String {
     let database = Connection::open(database(folder)).unwrap();
     database

@@ -7,7 +7,6 @@ use rusqlite::OpenFlags;
 use toolwarrant_core::store::Labels;
 use toolwarrant_store::Recovery;
 
-/// Returns the refusal to open a database.
 fn open_refusal(folder: &Path) -> String {
     match Sqlite::open(&database(folder), ()) {
         Err(error @ DatabaseError::Lost { .. }) => error.to_string(),
@@ -21,7 +20,7 @@ fn key(id: &str, verifiers: &[u8]) -> KeyRow {
     KeyRow { id, application, secrets, created_at: AT, expires_at: None, labels: Labels::new(), suspended_at: None }
 }
 
-/// Copies a folder with its watermark, as a power cut now would leave it.
+/// Leaves what a power cut now would leave.
 fn cut_off(folder: &Path) -> TempDir {
     let copy = leave_behind(folder);
     fs::copy(path_of(&database(folder)), path_of(&database(copy.path()))).unwrap();
@@ -36,13 +35,11 @@ async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
     accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
     let raised = fs::read_to_string(path_of(&database(folder.path()))).unwrap();
     assert!(raised.contains("\"newest_task\":null"), "{raised}");
-    // With a completed checkpoint, and without any.
     for checkpointed in [true, false] {
         let copy = cut_off(folder.path());
         let log = log(copy.path());
         let mut bytes = fs::read(&log).unwrap();
         if checkpointed {
-            // The watermark does not cover the commits since then.
             fs::remove_file(&log).unwrap();
             let reopened = open(copy.path());
             assert_eq!((reopened.directory().await.unwrap().0.len(), reopened.task(id(1)).await.unwrap()), (1, None));
@@ -60,7 +57,6 @@ async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
     }
 }
 
-/// Returns the bytes of a database that was never written to.
 fn blank_of_folder() -> Vec<u8> {
     let folder = quick_folder();
     drop(open(folder.path()));
@@ -108,7 +104,6 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
     assert_eq!(sequence(), 2);
     store.put_key(key("k", &[1]), vec![]).await.unwrap();
     assert_eq!(sequence(), 3);
-    // Only the database, as if a copy had omitted its log.
     let copy = quick_folder();
     fs::copy(database(folder.path()), database(copy.path())).unwrap();
     assert_eq!(open(copy.path()).directory().await.unwrap().1, [key("k", &[1])]);
@@ -140,7 +135,6 @@ async fn commits_are_below_the_watermark_after_a_while_even_without_a_change_of_
         tokio::task::yield_now().await;
     }
     drop(often);
-    // The only commit since then is the raise of the watermark.
     let raised = fs::read(path_of(&path)).unwrap();
     drop(store);
     let after: serde_json::Value = serde_json::from_slice(&fs::read(path_of(&path)).unwrap()).unwrap();
@@ -203,8 +197,7 @@ async fn while_another_program_has_a_transaction_open_all_waiting_calls_are_refu
             }
         });
     }
-    // If each call waited for the full time, this would take a quarter of an hour. A hang shows
-    // within a minute.
+    // With the full time for each call, this would take a quarter of an hour.
     tokio::time::timeout(Duration::from_mins(1), waiting.join_all()).await.unwrap();
     other.execute_batch("ROLLBACK").unwrap();
     // Calls that arrive while the last waiting ones are refused are refused with them.
@@ -256,7 +249,6 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
         assert_eq!(store.violations(rule).await.unwrap(), [""; 0], "{rule:?}");
     }
 
-    // The operator decides: one key is confirmed, another revoked.
     let secrets = async || store.directory().await.unwrap().1.iter().map(|key| key.secrets.len()).collect::<Vec<_>>();
     assert_eq!(
         (secrets().await, store.keys_to_confirm().await.unwrap().join(" ")),

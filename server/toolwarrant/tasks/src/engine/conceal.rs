@@ -7,11 +7,8 @@ use std::collections::BTreeMap;
 use toolwarrant_base::text::{Secret, clean};
 use toolwarrant_core::catalogue::Catalogue;
 
-/// The text in place of one that repeats a secret.
 const CONCEALED: &str = "a text that repeats a secret of the call";
 
-/// Replaces the text of an answer if it repeats a secret argument of the write, because timelines
-/// and evidence show it.
 pub(super) fn conceal(catalogue: Option<&Catalogue>, write: &Write, mut sent: Sent) -> Sent {
     let secrets = catalogue.and_then(|catalogue| catalogue.tool(&write.tool)).map_or(&[][..], |tool| tool.secrets);
     if let Some(text) = sent.remark_mut()

@@ -1,5 +1,5 @@
 //! The runner: takes a due task, steps it, stores the step, performs its effect and passes the
-//! result to the next step.
+//! result to the next step. Start at [`Engine::run`].
 
 use super::conceal::conceal;
 use super::due::{Progress, RETRY, Wake};
@@ -24,21 +24,17 @@ use toolwarrant_common::TASKS_KEPT_DAYS;
 use toolwarrant_core::access::NONCE_KEPT;
 use toolwarrant_core::store::StoreError;
 
-/// Maximum number of tasks that are driven at a time. The others wait; their deadlines do not move.
+/// The others wait; their deadlines do not move.
 const DRIVEN_MAX: usize = 4_096;
 
-/// Time for which an ended task can be read.
 const RETENTION: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
 
-/// Longest time between two refunds on a target that an operator should look at.
 const REPEATED_WITHIN: Duration = Duration::from_hours(24);
 
-/// Interval between purges, and the most rows that one transaction deletes.
 const PURGE_EVERY: Duration = Duration::from_mins(1);
 const PURGE_MAX: u32 = 500;
 
 impl Engine {
-    /// Drives tasks until `stop`, then waits for effects in progress to end.
     pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
         let clock = self.parts.clock.clone();
         let mut stop = pin!(stop);
@@ -77,7 +73,6 @@ impl Engine {
         }
     }
 
-    /// Drives a task until it waits or ends. After an internal failure the engine drives it again.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let ended = survive(self.carry_on(id, wake)).await;
         let is_cut_off = matches!(ended, Some(Err(Halt::Store(StoreError::Unavailable(_)))));
@@ -160,9 +155,9 @@ impl Engine {
         }
     }
 
-    /// Stores a step, and retries as long as the store fails, because the upstream's answer must
-    /// not be lost. A step that was stored although the store reported a failure looks like a step
-    /// of another process. The engine then drives the task again from there.
+    /// Retries as long as the store fails, because the upstream's answer must not be lost. A step
+    /// that was stored although the store reported a failure looks like a step of another process.
+    /// The engine then drives the task again from there.
     async fn write_down(&self, advance: &Advance) -> Result<(), Halt> {
         let Parts { store, clock, .. } = &self.parts;
         loop {
@@ -182,7 +177,6 @@ impl Engine {
         }
     }
 
-    /// Performs an effect within its time limit.
     async fn perform(&self, effect: Effect, write: &Write) -> Event {
         let Parts { executor, clock, catalogue, .. } = &self.parts;
         let conceal = |sent| conceal(*catalogue, write, sent);
@@ -214,7 +208,6 @@ impl Engine {
         }
     }
 
-    /// Returns the facts about a write. One whose command cannot be read is never sent again.
     fn facts(&self, write: &Write, readable: bool) -> Facts {
         let executor = &self.parts.executor;
         match executor.facts(write) {
@@ -224,8 +217,8 @@ impl Engine {
         }
     }
 
-    /// Logs and counts a refund on a target that had another one within a day. Clients can make a
-    /// target look as if a write had no effect, so an operator should look at it.
+    /// Clients can make a target look as if a write had no effect, so an operator should look at
+    /// it.
     async fn report_repeated_refund(&self, record: &Record) {
         let Record { id, identity: Identity { application, resource, target, .. }, .. } = record;
         let of_target = TaskFilter {
@@ -246,8 +239,6 @@ impl Engine {
         }
     }
 
-    /// Restores the write of a task. Also returns the reason if the contract cannot read its
-    /// command.
     fn unseal(&self, record: &Record) -> (Write, Option<String>) {
         let Record { id, identity: Identity { target, .. }, tool, task, sealed, .. } = record;
         let Parts { catalogue, keyring, .. } = &self.parts;
@@ -269,9 +260,8 @@ impl Engine {
         (write, unreadable)
     }
 
-    /// Deletes tasks, deduplication keys and cool-downs that have expired by every clock. The clock
-    /// at a start may be ahead, whatever it shows. So deduplication keys stay until this process
-    /// has run for as long as the signatures of an earlier one can be valid.
+    /// Keeps deduplication keys until this process has run for as long as the signatures of an
+    /// earlier one can be valid, because the clock at a start may be ahead.
     async fn purge(self: Arc<Self>, uptime: Duration) {
         let (store, now) = (&self.parts.store, self.parts.clock.earliest());
         let purged = async {
@@ -285,7 +275,6 @@ impl Engine {
     }
 }
 
-/// Logs the end of a task. The more attention an operator should pay to it, the higher the level.
 fn report(record: &Record) {
     let Record { id, identity: Identity { application, target, .. }, tool, task, .. } = record;
     let status = task.status().map(TaskStatus::as_str);
@@ -300,7 +289,6 @@ fn report(record: &Record) {
     }
 }
 
-/// The reason why a task cannot be driven on.
 #[derive(Debug, thiserror::Error)]
 enum Halt {
     #[error(transparent)]
@@ -309,8 +297,8 @@ enum Halt {
     Fenced,
 }
 
-/// Returns true if a step must be stored. A crash may lose the next due time, and a reading that
-/// decides nothing.
+/// Returns true unless a crash may lose the step: the next due time, or a reading that decides
+/// nothing.
 fn differs(new: &Task, old: &Task) -> bool {
     let forgettable = |task: &Task| Task { wake_at: None, reading: None, obstacle: None, ..task.clone() };
     forgettable(new) != forgettable(old)

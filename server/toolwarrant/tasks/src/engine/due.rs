@@ -9,10 +9,9 @@ use tokio::sync::Notify;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
-/// Wait after an internal failure until the engine drives the task again.
 pub(super) const RETRY: Duration = Duration::from_secs(3);
 
-/// Waiting tasks by due time. A task that is being driven is not in the list.
+/// A task that is being driven is not in the list.
 #[derive(Debug, Default)]
 pub(super) struct DueList {
     waiting: Mutex<BTreeMap<(Timestamp, TaskId), Wake>>,
@@ -20,16 +19,12 @@ pub(super) struct DueList {
     earlier: Notify,
 }
 
-/// The engine's knowledge of a waiting task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wake {
-    /// Its entry in the index of tasks in flight.
     pub(super) hash: WriteHash,
-    /// The progress of the task.
     pub(super) state: Progress,
 }
 
-/// The progress of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Progress {
     /// This process last stored the task at this version.
@@ -42,7 +37,6 @@ pub(super) enum Progress {
 }
 
 impl Progress {
-    /// Returns the progress after a failure to drive the task. It may have stored a step before.
     pub(super) fn after_failure(self, now: Timestamp) -> Self {
         match self {
             Self::Left(_) | Self::Found => Self::Found,
@@ -52,7 +46,6 @@ impl Progress {
 }
 
 impl DueList {
-    /// Adds a task that is due at `at`.
     pub(super) fn add(&self, id: TaskId, at: Timestamp, wake: Wake) {
         let mut waiting = self.lock();
         let earliest = waiting.first_key_value().is_none_or(|((first, _), _)| at < *first);
@@ -63,7 +56,6 @@ impl DueList {
         }
     }
 
-    /// Takes the first task that is due.
     pub(super) fn take(&self, now: Timestamp) -> Option<(TaskId, Wake)> {
         let mut waiting = self.lock();
         let first = waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
@@ -71,12 +63,10 @@ impl DueList {
         Some((id, wake))
     }
 
-    /// Returns the due time of the first task.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.lock().first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Waits until a task is added that is due before all others.
     pub(super) async fn earlier(&self) {
         self.earlier.notified().await;
     }

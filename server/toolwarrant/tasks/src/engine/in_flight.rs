@@ -1,8 +1,6 @@
 //! An index of the writes in flight, a few bytes each. It saves the store most look-ups for
-//! duplicates, and counts the tasks.
-//!
-//! A write whose hash is not in the index has no duplicate in flight. A write whose hash is in the
-//! index may have one, because two identities can have the same hash.
+//! duplicates, and counts the tasks. A write whose hash is in the index may still have no
+//! duplicate, because two identities can have the same hash.
 
 use crate::store::Identity;
 use std::collections::HashMap;
@@ -10,7 +8,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_base::ignore_poison;
 
-/// The identities of all tasks in flight, by hash.
 #[derive(Debug, Default)]
 pub(super) struct InFlightIndex {
     hasher: RandomState,
@@ -33,18 +30,14 @@ impl InFlightIndex {
         WriteHash(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
     }
 
-    /// Returns true if no task in flight can have this hash.
     pub(super) fn is_free(&self, hash: WriteHash) -> bool {
         !self.lock().times.contains_key(&hash)
     }
 
-    /// Returns the number of tasks in flight.
     pub(super) fn tasks(&self) -> usize {
         self.lock().tasks
     }
 
-    /// Reserves a place for a task that is about to be accepted; `None` if `max_in_flight` tasks
-    /// are in flight already.
     pub(super) fn reserve(self: &Arc<Self>, hash: WriteHash, max_in_flight: usize) -> Option<Reservation> {
         let mut taken = self.lock();
         (taken.tasks < max_in_flight).then(|| {
@@ -53,12 +46,10 @@ impl InFlightIndex {
         })
     }
 
-    /// Adds a task that is already stored.
     pub(super) fn add(&self, hash: WriteHash) {
         self.lock().add(hash);
     }
 
-    /// Removes a task that has ended.
     pub(super) fn release(&self, hash: WriteHash) {
         let mut taken = self.lock();
         taken.tasks = taken.tasks.saturating_sub(1);
@@ -82,7 +73,7 @@ impl KnownWrites {
     }
 }
 
-/// A place among the tasks in flight. Dropping it frees the place, unless the task was stored.
+/// Dropping it frees the place, unless the task was stored.
 pub(super) struct Reservation {
     index: Option<Arc<InFlightIndex>>,
     hash: WriteHash,

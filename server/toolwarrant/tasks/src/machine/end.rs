@@ -3,7 +3,6 @@
 use super::Entry;
 use crate::task::{Readings, Task, TaskStatus, UpstreamAnswer};
 
-/// Explains the end of a task in one sentence. Returns `None` for a task in flight.
 #[must_use]
 pub fn explain_end(task: &Task) -> Option<String> {
     let status = task.status()?;

@@ -1,25 +1,22 @@
-//! The entries that are stored with a step, in one transaction: those of the ledger, and the
-//! release of the target.
+//! The entries that are stored with a step, in one transaction.
 
 use super::times::CLOCKS_APART;
 use crate::task::{Task, TaskStatus, UpstreamAnswer};
 use toolwarrant_base::clock::Timestamp;
 
-/// An entry to store in the same transaction as the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Charges one unit, before the first send.
     Charge,
-    /// Reverses the charge, because nothing has left.
+    /// Nothing has left.
     ReverseCharge,
-    /// Refunds the charge of a task that ended as `failed_silent`.
+    /// The task ended as `failed_silent`.
     Refund,
     /// Frees the target lock. The target has cooled down at this time.
     Release(Timestamp),
 }
 
 impl Entry {
-    /// Returns the kind of this entry in the ledger; `None` if it is not a ledger entry.
     #[must_use]
     pub fn kind(self) -> Option<&'static str> {
         match self {
@@ -30,8 +27,8 @@ impl Entry {
         }
     }
 
-    /// Returns this entry for a store that outlives its machine. A cool-down is longer there,
-    /// because the next task on the target may be driven by a clock that is ahead.
+    /// Lengthens a cool-down in a store of several machines. The next task on the target may be
+    /// driven by a clock that is ahead.
     pub(crate) fn for_other_clocks(self, now: Timestamp) -> Self {
         match self {
             Self::Release(until) if until > now => Self::Release(until.plus(CLOCKS_APART)),
@@ -39,14 +36,12 @@ impl Entry {
         }
     }
 
-    /// Returns the kind of a ledger entry that has this name.
     #[must_use]
     pub fn parse_kind(name: &str) -> Option<&'static str> {
         [Self::Charge, Self::ReverseCharge, Self::Refund].into_iter().filter_map(Self::kind).find(|kind| *kind == name)
     }
 
-    /// Returns true if a task in this state must have had this entry. A task has each entry at most
-    /// once.
+    /// Returns true if a task in this state must have had this entry, once.
     #[must_use]
     pub fn is_due(self, task: &Task) -> bool {
         let Task { attempts, left, unanswered, settled, outcome, .. } = *task;

@@ -9,8 +9,7 @@ pub struct Facts {
     pub looks_up: bool,
     /// The directions that the probe can prove.
     pub provability: Provability,
-    /// The reason why no request will ever reach the target again, as a sentence fragment; set when
-    /// no upstream serves it any more.
+    /// The reason why no request will ever reach the target again, as a sentence fragment.
     pub gone: Option<&'static str>,
 }
 
@@ -24,7 +23,7 @@ pub enum Provability {
     Presence,
     /// Only the absence of the effect. A `Present` proves nothing.
     Absence,
-    /// Neither direction; with the reason, as a sentence fragment. The engine takes no reading and
-    /// no baseline.
+    /// Neither direction, for this reason, a sentence fragment. The engine takes no reading and no
+    /// baseline.
     Nothing(&'static str),
 }

@@ -8,32 +8,25 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use toolwarrant_base::text::Remark;
 
-/// A step in the timeline of a task. It displays as a sentence fragment.
+/// It displays as a sentence fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A sentence fragment: the acceptance, the end by a restore, or an event of a later version.
+    /// The acceptance, the end by a restore, or an event of a later version.
     Sentence(String),
-    /// An event.
     Event(Noted),
 }
 
-/// An event, with the facts about the step that it caused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Noted {
-    /// The event.
     pub event: Event,
-    /// The obstacle that prevented a send or a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
-    /// The reason why the contract cannot read the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-    /// The reason why the request is sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend: Option<Resend>,
 }
 
-/// The reason to send a request again. The reason for the first send is the call of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resend {
@@ -41,12 +34,10 @@ pub enum Resend {
     Recognised,
     /// No answer came, and no effect was read.
     NoEffect,
-    /// Nothing was done before.
     NothingDone,
 }
 
 impl Resend {
-    /// Returns the reason why `effect` sends `task` again, if it does.
     pub(crate) fn of(task: &Task, effect: Option<Effect>) -> Option<Self> {
         match (effect, task.phase) {
             (Some(Effect::Send(_)), _) if task.attempts == 0 => None,

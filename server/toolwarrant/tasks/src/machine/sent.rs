@@ -18,11 +18,10 @@ pub enum Sent {
     /// The upstream is working on it. The string is its name for the operation, stored byte for
     /// byte and sent back unchanged.
     Pending(String),
-    /// The request may have left, and there is no intelligible answer; with the details that are
-    /// known.
+    /// The request may have left, and there is no intelligible answer.
     NoAnswer(Remark),
-    /// The upstream answered that it does not know the outcome, and never will; with its text. The
-    /// engine reads the target, and does not send again.
+    /// The upstream does not know the outcome, and never will. The engine reads the target, and
+    /// does not send again.
     Unsure(Remark),
 }
 
@@ -34,16 +33,15 @@ pub struct Refusal {
     /// The upstream's text, cleaned, for the operator.
     pub why: Remark,
     /// True if such a refusal is known to come before the upstream acts. Then the engine tries
-    /// again. After any other refusal it reads the target, and does not send again.
+    /// again. Otherwise it reads the target, and does not send again.
     pub precedes_act: bool,
-    /// True if the upstream was busy, so that it may take the same request later. The charge is
-    /// taken back if a reading shows that nothing was done.
+    /// True if the upstream may take the same request later. The charge is taken back if a reading
+    /// shows that nothing was done.
     #[serde(default)]
     pub is_busy: bool,
 }
 
 impl Sent {
-    /// Returns the text in it.
     pub(crate) fn remark_mut(&mut self) -> Option<&mut Remark> {
         match self {
             Self::NotSent(text) | Self::Err(text) | Self::NoAnswer(text) | Self::Unsure(text) => Some(text),
@@ -53,12 +51,11 @@ impl Sent {
     }
 }
 
-/// Writes the answer to a look-up as a list, because JSON has no word for an optional null.
+/// Writes a list, because JSON has no word for an optional null.
 pub(super) fn write_answer<S: Serializer>(answer: &Option<Option<Sent>>, out: S) -> Result<S::Ok, S::Error> {
     answer.as_slice().serialize(out)
 }
 
-/// Reads the list that [`write_answer`] has written.
 pub(super) fn read_answer<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Option<Sent>>, D::Error> {
     Ok(Vec::deserialize(from)?.pop())
 }

@@ -49,12 +49,10 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp(seconds * 1000)
 }
 
-/// A reading that takes no time.
 fn reading(verdict: Verdict) -> Event {
     Event::Probed(Reading { verdict, expected: "b".into(), observed: "a".into() }, Timestamp::default())
 }
 
-/// Calls [`step`] with readings that begin and end at the same time.
 fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     if let Event::Probed(_, begun) = &mut event {
         *begun = now;
@@ -62,7 +60,6 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     super::step(task, event, now, &|| facts)
 }
 
-/// Applies events at their seconds to a new task. Returns the task, all entries and all effects.
 fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
     let mut task = Task::new(policy, at(0));
@@ -75,7 +72,6 @@ fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<
     (task, entries, effects)
 }
 
-/// One row: the upstream's answer, the readings with their times, and the end.
 struct Row {
     name: &'static str,
     policy: TaskPolicy,
@@ -163,7 +159,6 @@ fn decision_table() -> Vec<Row> {
     ]
 }
 
-/// Rows of refusals that may come after the act, and of upstreams that do not know the outcome.
 fn unclear_answers() -> Vec<Row> {
     use Verdict::{Absent, Present, Unreadable};
     let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
@@ -218,7 +213,6 @@ fn a_baseline_is_taken_before_the_send_and_after_two_failures_the_task_is_sent_w
     let (task, _, effects) = run(compared(), Facts::default(), &blindly);
     assert_eq!((task.phase, task.baseline), (Phase::Sending, None));
     assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(10))]);
-    // It is sent again without a third try, and no absence is evidence.
     for (sent, verdict, ends) in [
         (Sent::Ok, Verdict::Absent, Some(TaskStatus::Timeout)),
         (Sent::Ok, Verdict::Present, Some(TaskStatus::Success)),
@@ -248,7 +242,6 @@ fn a_send_that_was_in_progress_is_looked_up_repeated_or_verified_depending_on_th
     assert_eq!(early.wake_at, Some(at(17)), "a send that may still arrive is waited for");
 }
 
-/// A refusal may come after the act, so only one that is known to come before it is sent again.
 #[test]
 fn evidence_says_which_refusal_came_and_if_it_came_before_the_act_and_has_the_text_of_a_failure() {
     let again = |sent: Sent| {
@@ -306,12 +299,10 @@ fn each_send_has_its_reason_in_the_timeline() {
     let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
     let repeated = "; sent again, because the upstream recognises a repeated request";
     assert_eq!(of(sight(), dedupes, &found), ["", repeated]);
-    // The upstream's own end of an operation is final.
     let given_up = [(0, Event::Due), (0, Event::Sent(unsure())), (30, absent), (30, Event::Due), (33, Event::Due)];
     assert_eq!(of(sight(), known, &given_up), [""]);
 }
 
-/// Asserts that the final status claims no more than the probe could prove.
 fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
     let reported = task.outcome.map(|(upstream, _)| upstream);
     match (task.status(), provability) {
@@ -328,7 +319,7 @@ fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
     }
 }
 
-/// Another process takes over, perhaps on another machine, whose clock may be behind.
+/// Puts the clock back a little, as the next process may have another.
 fn take_over(random: &mut SplitMix, now: &mut Timestamp) -> Event {
     if random.below(2) == 0 {
         return Event::Found;
@@ -380,7 +371,6 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
                 }
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
                 Some(Effect::Send(_)) => {
-                    // Every send counts again unless the upstream recognises the request.
                     unsafe_sends += u32::from(is_done && !facts.dedupes);
                     left |= is_done;
                     Event::Sent(sent)
@@ -422,11 +412,9 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
 
 #[test]
 fn a_new_process_does_not_start_a_task_before_its_target_has_settled() {
-    // An earlier write had ten times the deadline of this one and was not answered.
     let task = Task::new_delayed(policy(None, false), at(100), at(700));
     let found = step(task.clone(), Event::Found, at(110), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(700)), at(760)));
-    // After the clock was set back, the task waits for its original delay from that moment.
     let found = step(task, Event::Found, at(10), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(610)), at(670)));
     let at_once = Task::new(policy(None, false), at(900));
@@ -452,7 +440,6 @@ fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
     assert_eq!(judged(at(10)).status(), Some(TaskStatus::Failed));
 }
 
-/// An operation and a baseline are stored byte for byte, and shown cleaned.
 #[test]
 fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
     let raw = "7\u{1b}[31m\n8";

@@ -8,7 +8,6 @@ use toolwarrant_base::clock::Timestamp;
 pub(super) const SEND_WINDOW: Duration = Duration::from_secs(5);
 /// Longest time that a send may take, counted from the last moment at which a byte may leave.
 pub(crate) const SEND_PATIENCE: Duration = Duration::from_secs(10);
-/// Longest time that a reading or a look-up may take.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(30);
 /// The most by which the clocks of two machines differ. A machine whose clock differs by more than
 /// half of it from the time of the store does not lead.
@@ -16,9 +15,9 @@ pub(crate) const CLOCKS_APART: Duration = Duration::from_secs(2);
 /// Longest time after its last moment at which a send of another process may still arrive.
 pub(super) const QUIESCE: Duration = SEND_PATIENCE.saturating_add(CLOCKS_APART);
 
-/// Limits every time in a task to the latest possible value, in case the clock was set back between
-/// two processes. The start never moves before the end of the target's cool-down, which may be
-/// longer than the task's own deadline.
+/// Limits every time to the latest possible value, in case the clock was set back between two
+/// processes. The start never moves before the end of the target's cool-down, which may be longer
+/// than the task's own deadline.
 pub(super) fn rewound(task: Task, now: Timestamp) -> Task {
     let deadline = task.policy.deadline();
     let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
@@ -34,16 +33,15 @@ pub(super) fn rewound(task: Task, now: Timestamp) -> Task {
     }
 }
 
-/// Moves the times in a task that another machine drove to the safe side. Its clock may differ from
-/// the clock that `now` is from.
+/// Moves the times of a task that another machine drove to the safe side.
 ///
-/// * A send in progress: the machine chose its last moment before the commit that was read for this
-///   step, and no more than [`SEND_WINDOW`] ahead. By any clock, that moment has passed one
-///   [`SEND_WINDOW`] from `now`.
-/// * An earlier send, and the outcome: counted as [`CLOCKS_APART`] later, so that a reading is
+/// - A send in progress: the machine chose its last moment before the commit that was read for this
+///   step, and no more than [`SEND_WINDOW`] ahead. By any clock, it has passed one [`SEND_WINDOW`]
+///   from `now`.
+/// - An earlier send, and the outcome: counted as [`CLOCKS_APART`] later, so that a reading is
 ///   never taken before its time. The outcome was there before `now`, by any clock.
-/// * `not_before` and `deadline_at` stay. Clients know the deadline. The cool-down of a target in a
-///   store of several machines has [`CLOCKS_APART`] in it, and any other start may be early.
+/// - `not_before` and `deadline_at` stay. Clients know the deadline. The cool-down of a target has
+///   [`CLOCKS_APART`] in it, and any other start may be early.
 pub(super) fn delay_times(task: Task, now: Timestamp) -> Task {
     let is_sending = task.phase == Phase::Sending;
     let moment = is_sending.then(|| task.send_not_after.max(Some(now.plus(SEND_WINDOW)))).flatten();

@@ -29,7 +29,6 @@ const START: Timestamp = Timestamp(1_800_000_000_000);
 const POLICY: PolicyDef =
     PolicyDef { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
 
-/// An executor whose sends and probes always succeed.
 struct Obedient;
 
 impl Executor for Obedient {
@@ -47,7 +46,6 @@ fn keyring() -> KeyRing {
     KeyRing::new("test", &[7; 32], Random::from_seed(1))
 }
 
-/// Returns an engine that drives no task until it is run.
 async fn engine(executor: impl Executor, clock: &Clock) -> Arc<Engine> {
     Engine::start(parts(&Arc::default(), executor, clock)).await.expect("a store that can be read")
 }
@@ -65,7 +63,6 @@ fn parts(store: &Arc<Memory>, executor: impl Executor, clock: &Clock) -> Parts {
     }
 }
 
-/// Returns a write of the application `owner`.
 fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
     let (application, fingerprint) = ("owner".to_owned(), keyring().mac(&[target]));
     let identity =
@@ -73,14 +70,12 @@ fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
     WriteRequest { identity, tool: "print", policy: POLICY, call: CallFacts::default(), nonce: None, now: START }
 }
 
-/// Accepts a write and returns the id of its task.
 async fn accept(engine: &Engine, write: WriteRequest<'_>) -> String {
     let command = Secret::new(format!("{{\"target\":\"{}\"}}", write.identity.target));
     assert!(engine.repeat(&write).await.expect("a store that can be read").is_none(), "{write:?}");
     engine.accept(write, command).await.expect("a new write").task_id
 }
 
-/// Returns a caller with a key of an application with these grants.
 fn caller(application: &str, grants: Grants) -> Caller {
     let access = Access::new(keyring());
     let window = Arc::new(Window::new(300));
@@ -156,7 +151,6 @@ async fn a_page_of_tasks_examines_a_thousand_of_them_and_says_where_the_next_one
     assert_eq!(unknown, Err(TaskReadError::NotFound));
 }
 
-/// Runs an engine until the task has ended, and returns its state.
 async fn end(engine: &Arc<Engine>, id: &str) -> TaskView {
     let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
     let owner = caller("owner", Grants::nothing());
@@ -176,14 +170,12 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let engine = engine(Obedient, &Clock::start_at(START)).await;
     let id = accept(&engine, write("printer", "p-1")).await;
     assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
-    // The probe compares, and there is no reading from before the send: it is sent without one.
     let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-2") };
     let id = accept(&engine, compared).await;
     let TaskView { status, evidence, .. } = end(&engine, &id).await;
     assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Success, UpstreamReport::Success));
 }
 
-/// An executor that takes a given number of seconds to answer a send and to take a reading.
 struct Slow {
     clock: Clock,
     sends: u64,
@@ -271,7 +263,6 @@ async fn a_clock_that_ran_ahead_at_any_start_drops_no_nonce_that_the_right_clock
         }
         kept
     };
-    // Returns true if a run of some minutes drops them, whose clock is that many hours ahead.
     let drops = async |store: &Arc<Memory>, hours, minutes| {
         let clock = Clock::manual(START.plus(Duration::from_hours(hours)));
         let engine = Engine::start(parts(store, Obedient, &clock)).await.expect("a store that can be read");
@@ -348,7 +339,6 @@ async fn a_leader_waits_for_a_send_of_the_former_ones_from_its_own_start_on() {
     assert!((17..20).contains(&ended.as_secs()), "{ended:?}");
 }
 
-/// A lease that is over when the connection stands keeps the write from leaving.
 #[tokio::test(start_paused = true)]
 async fn a_write_leaves_only_while_the_lease_stands() {
     struct SlowSend(Mutex<Vec<bool>>);

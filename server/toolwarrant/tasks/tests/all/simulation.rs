@@ -1,16 +1,15 @@
 //! The engine under simulation: the real step function, runner and memory store, in a world that a
 //! seed determines.
 //!
-//! A world has a few [`wheels`] behind an upstream that fails in every possible way. [`sight`]
-//! decides what readings of a wheel can prove, and when. The world also has a [`disk`] that is
+//! A world has [`wheels`] behind an upstream that fails in every possible way, a [`disk`] that is
 //! slow, fails and freezes, and clients that repeat calls, race and disconnect. Processes die at
-//! any moment, or continue next to their successor. In some worlds an [`operator`] changes the
-//! applications meanwhile, and others have a [`pair`] of processes. tokio's clock is paused: time
-//! passes only when all tasks wait, so a seed gives the same run each time.
+//! any moment, or continue next to their successor. Some worlds have an [`operator`], others a
+//! [`pair`] of processes. tokio's clock is paused: time passes only when all tasks wait, so a seed
+//! gives the same run each time.
 //!
 //! At the end, [`promises`] compares the tasks with the events that really happened. A [`Mutant`]
-//! is a disk, an upstream or a process without a safeguard, or an executor that claims more than is
-//! true. Each mutant must be caught, which shows that these worlds can break the promises.
+//! lacks a safeguard, or claims more than is true. Each must be caught, which shows that these
+//! worlds can break the promises.
 
 mod clients;
 mod contender;
@@ -48,8 +47,7 @@ use wheels::Wheels;
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Probability of each fault, in percent. Half of them are zero in a world, so faults meet in every
-/// combination. Worlds without faults show the result without interference.
+/// In percent. Half of them are zero in a world, so faults meet in every combination.
 #[derive(Clone, Debug)]
 struct Weather {
     refused: u64,
@@ -86,17 +84,14 @@ impl Weather {
     }
 }
 
-/// The time, randomness and history that all parts of a world share.
 #[derive(Debug)]
 struct Nature {
     clock: Clock,
     dice: Mutex<SplitMix>,
     weather: Weather,
     mutant: Option<Mutant>,
-    /// Recorded only if the history will be printed.
     history: Option<Mutex<Vec<String>>>,
-    /// The number of writes that were tried, and those whose clients were told that nothing was
-    /// done.
+    /// The writes that were tried, and those whose clients read that nothing was done.
     tries: AtomicU64,
     denied: Mutex<BTreeSet<String>>,
 }
@@ -137,10 +132,8 @@ impl Nature {
     }
 }
 
-/// A call and its answer.
 type Said = (Call, Result<WriteAnswer, WriteRefusal>);
 
-/// A running server.
 struct Process {
     engine: Arc<Engine>,
     disk: Arc<Disk>,
@@ -158,7 +151,6 @@ struct World {
     nature: Arc<Nature>,
     wheels: Wheels,
     platters: Arc<Platters>,
-    /// `None` if the world has no operator.
     registered: Option<Registered>,
     keyring: KeyRing,
     random: Random,
@@ -166,37 +158,27 @@ struct World {
     /// The start time of the latest process, or of the latest work without hindrance.
     started: Mutex<Timestamp>,
     disturbed: bool,
-    /// Longest time until another process goes on with a task.
     takeover: Duration,
 }
 
-/// The outcome of a world.
 #[derive(Default)]
 struct Outcome {
     violations: Vec<String>,
     history: Vec<String>,
-    /// Everything that is stored about tasks.
     stored: Vec<String>,
-    /// The events that happened, without the operator's changes and the calls that these refused.
     happened: Vec<(Duration, Happens)>,
-    /// The number of tasks in flight of the changed application, summed over all changes.
     met: u64,
-    /// The number of runs that led, in a world of two processes.
     runs: u64,
 }
 
-/// Returns true if readings of the wheels in that world prove everything. This holds for a quarter
-/// of the worlds.
 fn is_clear(seed: u64) -> bool {
     seed % 4 == 3 || BROKEN_ONCE.contains(&seed)
 }
 
-/// Runs the world of that seed.
 fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
     live_through(seed, mutant, telling, |events| events)
 }
 
-/// Runs the world of that seed with the events that `edit` returns for its own.
 fn live_through(
     seed: u64,
     mutant: Option<Mutant>,
@@ -249,7 +231,6 @@ impl World {
                 Happens::Crash => {
                     self.disturbed = true;
                     process = None;
-                    // Nothing is left of the process when another begins.
                     nature.clock.sleep_until(nature.clock.now().plus(Duration::from_millis(1))).await;
                 }
                 Happens::Freeze(length) => {
@@ -319,7 +300,6 @@ impl World {
     }
 }
 
-/// Makes a call, which can be signed. Returns the answer, unless the client does not wait for it.
 async fn ask(
     engine: &Engine,
     nature: &Nature,
@@ -362,7 +342,6 @@ async fn ask(
 }
 
 impl Nature {
-    /// Lets a process run for a while after it has thawed.
     async fn outlive(self: Arc<Self>, frozen: Process, until: Timestamp) {
         self.clock.sleep_until(until.plus(Duration::from_secs(5))).await;
         self.note(|| "the old process dies".to_owned());
@@ -370,13 +349,11 @@ impl Nature {
     }
 }
 
-/// Returns the end of an id, which is enough to distinguish tasks in a history.
 fn short(id: TaskId) -> String {
     let id = id.to_string();
     id[id.len() - 6..].to_owned()
 }
 
-/// Runs the worlds of `seeds` on all processors. Returns the first that `breaks` a promise.
 fn first_violation(seeds: std::ops::Range<u64>, breaks: impl Fn(u64) -> bool + Sync) -> Option<u64> {
     let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
     std::thread::scope(|scope| {
@@ -397,18 +374,16 @@ fn first_violation(seeds: std::ops::Range<u64>, breaks: impl Fn(u64) -> bool + S
     Some(found.into_inner()).filter(|seed| *seed != u64::MAX)
 }
 
-/// Returns the history and the violations of a world, for a maintainer.
 fn describe_world(seed: u64, mutant: Option<Mutant>) -> String {
     let Outcome { violations, history, .. } = live(seed, mutant, true);
     format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
 }
 
-/// The worlds to try.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Worlds {
     worlds: u64,
-    /// Those of two processes; by default an eighth, because each takes longer.
+    /// By default an eighth, because each takes longer.
     pairs: Option<u64>,
     first: u64,
     /// Only this world, to print its history.
@@ -416,8 +391,7 @@ struct Worlds {
 }
 
 impl Worlds {
-    /// Reads the options of `cargo xtask drill soak`, which passes them as one JSON value. Without
-    /// them, returns the first `few` worlds.
+    /// Reads the options of `cargo xtask drill soak`, one JSON value.
     fn from_options(few: u64) -> Self {
         let few = Self { worlds: few, pairs: None, first: 0, seed: None };
         std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// A switch.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) switch: Switch,
@@ -12,24 +11,21 @@ pub(crate) struct Row {
     pub(crate) doc: &'static str,
 }
 
-/// The moment at which a switch is read, which determines its possible limits.
+/// It determines the possible limits of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// With a request: a switch of a pad applies to requests that name the pad, and one for all
-    /// pads to any request.
+    /// A switch of a pad applies to requests that name the pad, and one for all pads to any
+    /// request.
     Call,
     /// When a task is created; the task keeps the value.
     Task,
-    /// When a command runs on the pad.
     Shell,
     /// When the pad is shown, or when an action of the pad takes its time.
     Pad,
-    /// For the whole platform.
     Platform,
 }
 
 impl When {
-    /// Explains why the switch cannot be limited to calls.
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::Shell => "it is read when a command runs",
@@ -40,21 +36,18 @@ impl When {
     }
 }
 
-/// The form of a switch's value. Any switch can also be `false` or null, which turns it off.
+/// Any switch can also be `false` or null, which turns it off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     Flag,
-    /// A number of milliseconds, with its default.
     Milliseconds(u64),
     Integer,
     Text,
     OneOf(&'static [&'static str]),
-    /// A list of some of these words.
     SomeOf(&'static [&'static str]),
 }
 
 impl Form {
-    /// Describes the allowed values.
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Flag => "true or false".to_owned(),
@@ -66,7 +59,6 @@ impl Form {
         }
     }
 
-    /// Returns the default duration.
     pub(super) fn usual(self) -> u64 {
         if let Self::Milliseconds(usual) = self { usual } else { 0 }
     }
@@ -88,11 +80,9 @@ impl Form {
 
 macro_rules! switches {
     ($($when:ident { $($switch:ident $name:literal $value:expr, $doc:literal;)* })*) => {
-        /// A switch, by its name in the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Switch { $($($switch,)*)* }
 
-        /// Every switch, in the order of [`Switch`].
         pub(crate) const TABLE: &[Row] = &[
             $($(Row { switch: Switch::$switch, name: $name, when: When::$when, value: $value, doc: $doc },)*)*
         ];

@@ -23,7 +23,6 @@ struct Options {
     agent: Option<String>,
 }
 
-/// The options with a value, by their short and long names.
 const VALUED: [(&str, &str); 9] = [
     ("-m", "--max-time"),
     ("", "--connect-timeout"),
@@ -75,7 +74,7 @@ pub(super) async fn run(phone: &Phone, arguments: &[String]) -> Result<(), Failu
     }
 }
 
-/// Makes the transfer. A failure includes the HTTP status, or 0 if there was none.
+/// Fails with the HTTP status, or 0 if there was none.
 async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u16)> {
     let failed = |status: u8, what: &str| (Failure::new(status, format!("curl: ({status}) {what}")), 0);
     let written = options.url.as_deref().unwrap_or_default();
@@ -129,7 +128,6 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     }
 }
 
-/// Parses a proxy. Returns its scheme and its address.
 fn hop(written: &str, user: Option<String>) -> Result<(String, Hop), (Failure, u16)> {
     let text = if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
     let unsupported = || (Failure::new(7, format!("curl: (7) Unsupported proxy scheme for '{written}'")), 0);

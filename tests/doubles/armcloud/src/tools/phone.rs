@@ -7,20 +7,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 
-/// The tools of every phone. `cat` and `grep` show the pad's own values of some files of /proc.
+/// `cat` and `grep` show the pad's own values of some files of /proc.
 pub(crate) const ALWAYS: [&str; 8] = ["cat", "df", "getprop", "grep", "setprop", "sleep", "tail", "toybox"];
 
-/// The data about the phone for its tools, from the file that [`Self::VARIABLE`] names.
+/// The file that [`Self::VARIABLE`] names has this as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Phone {
     pub(crate) pad: String,
-    /// The URL of the double's control interface.
     pub(crate) control: String,
-    /// The address of the double's adb server.
     pub(crate) adb: SocketAddr,
-    /// The tools among `curl`, `wget` and `nc` that the phone has.
     pub(crate) tools: Vec<String>,
-    /// The text of each path.
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) properties: BTreeMap<String, String>,
 }
@@ -33,14 +29,12 @@ impl Phone {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
-    /// Asks the double for the route of a request.
     pub(super) async fn way(&self, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<Way> {
         let journey = Journey { pad: self.pad.clone(), host: host.to_owned(), port, proxy };
         net::post(&self.control, "route", &serde_json::to_string(&journey)?).await
     }
 }
 
-/// The failure of a tool: its exit status and its message on stderr.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: u8,

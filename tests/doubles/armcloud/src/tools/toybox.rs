@@ -1,5 +1,4 @@
-//! The tools of toybox, by their own names or after `toybox`: those of every phone, `wget` and
-//! `nc`.
+//! The tools of toybox, by their own names or after `toybox`.
 
 use super::phone::{ALWAYS, Failure, Phone};
 use crate::host::ActEnd;
@@ -38,7 +37,6 @@ pub(super) async fn run(phone: &Phone, name: &str, arguments: &[String]) -> Resu
     }
 }
 
-/// Returns the content of a file of the phone, or for `-` that of standard input.
 fn read(phone: &Phone, tool: &str, path: &str) -> Result<Vec<u8>, Failure> {
     let failed = |what: &str| Failure::new(1, format!("{tool}: {path}: {what}"));
     match phone.files.get(path) {
@@ -51,7 +49,6 @@ fn read(phone: &Phone, tool: &str, path: &str) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Prints a text. The reader may have closed the pipe.
 fn print_text(text: &str) -> Result<(), Failure> {
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(())
@@ -84,7 +81,7 @@ fn getprop(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `grep`, whose pattern is a text, with a `^` before it for the beginning of a line.
+/// Takes a text as pattern, with a `^` for the beginning of a line.
 fn grep(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let Given { values, operands } = options("grep", arguments, &['c', 'q', 'w'], &[], &[])?;
     let [pattern, paths @ ..] = operands.as_slice() else { return Err(Failure::new(2, "grep: no REGEX")) };
@@ -115,7 +112,7 @@ fn tail(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     print_text(&last.map(|line| format!("{line}\n")).collect::<String>())
 }
 
-/// Runs `setprop`. The only property that can be set restarts the phone.
+/// Sets the only property that can be set, which restarts the phone.
 async fn setprop(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let failed = |why: &str| Failure::new(1, format!("Failed to set property: {why}"));
     if arguments != ["sys.powerctl", "reboot,"] {
@@ -167,8 +164,8 @@ async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     written.map_err(|error| failed(error.to_string()))
 }
 
-/// Runs `nc`. Like toybox's, it closes its side once stdin ends, and continues until the other side
-/// has closed too.
+/// Closes its side once stdin ends, like toybox's, and continues until the other side has closed
+/// too.
 async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let failed = |what: String| Failure::new(1, format!("nc: {what}"));
     let Given { values, operands } = options("nc", arguments, &['4', 'n', 'v'], &['w', 'W', 'q'], &[])?;
@@ -217,7 +214,6 @@ async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The result of connecting.
 enum Reached {
     Stream(TcpStream),
     Told(Reply),
@@ -235,7 +231,7 @@ async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> 
     }
 }
 
-/// Connects to a proxy that need not exist. The double takes its part.
+/// Asks the double, which takes the part of a proxy that need not exist.
 async fn reach_proxy(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> {
     let service = format!("proxy:{} {host} {port}", phone.pad);
     let connect = async {
@@ -246,7 +242,6 @@ async fn reach_proxy(phone: &Phone, host: &str, port: u16) -> Result<Reached, St
     connect.await.map_err(|error| error.to_string())
 }
 
-/// The options and the other arguments. The value of a flag is empty.
 #[derive(Debug, Default)]
 struct Given {
     values: Vec<(char, String)>,

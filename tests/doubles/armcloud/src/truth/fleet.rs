@@ -4,14 +4,14 @@ use super::pad::{Condition, Kind, Pad, Seat};
 use crate::sign::hex;
 use sha2::{Digest as _, Sha256};
 
-/// The number of pads that share a host, and so its `boot_id`.
+/// These pads share a host, and so its `boot_id`.
 const PER_HOST: usize = 8;
 const MODELS: [&str; 4] = ["SM-S9180", "Pixel 8", "22081212C", "V2304A"];
 const VERSIONS: [&str; 3] = ["13", "14", "15"];
 const DAY: u64 = 86_400_000;
 
-/// Makes a pad. Of every eight pads, the sixth has a code with `ACP`, the seventh is paid by the
-/// hour, and the eighth has network storage.
+/// Gives the sixth of every eight pads a code with `ACP`. The seventh is paid by the hour, and the
+/// eighth has network storage.
 pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
     let (prefix, kind) = match seat.0 % 8 {
         5 => ("ACP", Kind::Ordinary),
@@ -39,18 +39,15 @@ pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
     }
 }
 
-/// Returns the host that a pad runs on.
 pub(super) fn host(seat: Seat) -> usize {
     seat.0 / PER_HOST
 }
 
-/// Returns the start time of a pad's host, some days before the creation of the fleet.
 pub(super) fn host_start(seat: Seat, seed: u64, created: u64) -> u64 {
     let days = u64::from(mix(&format!("host {seed} {}", host(seat)))[0] % 60) + 3;
     created - days * DAY
 }
 
-/// Derives a UUID from a text.
 pub(super) fn uuid(text: &str) -> String {
     let digits = hex(&mix(text)[..16]);
     format!("{}-{}-4{}-a{}-{}", &digits[..8], &digits[8..12], &digits[13..16], &digits[17..20], &digits[20..])

@@ -4,18 +4,16 @@ use crate::sign::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The number of earlier conditions of a pad that a lagging list can show.
 const REMEMBERED: usize = 32;
 
-/// The place of a pad in the fleet, from 0. It stays the same when the pad's code changes;
-/// `equipmentId` is derived from it.
+/// In the fleet, from 0. It stays the same when the pad's code changes; `equipmentId` is derived
+/// from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Seat(pub(crate) usize);
 
 impl Seat {
     const FIRST_EQUIPMENT: i64 = 5_000_001;
 
-    /// Returns the number of the purchased seat.
     pub(crate) fn equipment(self) -> i64 {
         Self::FIRST_EQUIPMENT + i64::try_from(self.0).unwrap_or(i64::MAX / 2)
     }
@@ -31,39 +29,32 @@ pub(crate) struct Pad {
     pub(crate) seat: Seat,
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    /// The Android version, such as `13`.
     pub(crate) android: &'static str,
     pub(crate) model: &'static str,
-    /// The time when the fleet was created, in milliseconds since the Unix epoch, as all times
-    /// here.
+    /// The creation of the fleet, in milliseconds since the Unix epoch, as all times here.
     pub(crate) created: u64,
     pub(crate) condition: Condition,
-    /// True if lists show the pad as running although it is not.
     pub(crate) is_shown_up: bool,
-    /// True if adb has connected to the pad over the network since its last start.
+    /// Over the network since its last start.
     pub(crate) is_connected: bool,
-    /// The start time of the container.
     pub(crate) started: u64,
-    /// The number of container starts since the fleet was created.
+    /// Since the fleet was created.
     pub(crate) restarts: u64,
-    /// The tokens of the screen sessions.
     pub(crate) sessions: Vec<String>,
-    /// Earlier conditions, each with the time at which it ended.
+    /// Each with the time at which it ended.
     pub(crate) before: Vec<(u64, Condition)>,
 }
 
-/// The payment model of a pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Paid by the month: it cannot be turned off.
     Ordinary,
     /// Paid by the hour: `timingPadOn` and `timingPadOff`.
     Timing,
-    /// With network storage: `batch/boot/on` and `batch/off`.
+    /// `batch/boot/on` and `batch/off`.
     NetStorage,
 }
 
-/// The readable state of a pad that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) pad_status: i64,
@@ -72,22 +63,18 @@ pub(crate) struct Condition {
     pub(crate) proxy: Option<Proxy>,
 }
 
-/// The proxy set by `setProxy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// `socks5`, `http-relay`, or any other text that was sent.
     pub(crate) scheme: String,
-    /// `user:password`, each possibly empty.
     pub(crate) login: Option<String>,
-    /// Hosts that the pad reaches without the proxy.
     pub(crate) bypass: Vec<String>,
 }
 
 impl Proxy {
-    /// Shows the proxy without its password: `login` is SHA-256 of `user:password` in hexadecimal
-    /// digits, or null.
+    /// Shows in `login` SHA-256 of `user:password` in hexadecimal digits, or null.
     pub(crate) fn show(&self) -> Value {
         let Self { host, port, scheme, login, bypass: _ } = self;
         let login = login.as_ref().map(|login| hex(&Sha256::digest(login.as_bytes())));
@@ -96,17 +83,15 @@ impl Proxy {
 }
 
 impl Pad {
-    /// Returns true if the pad is running and reachable for commands.
     pub(crate) fn is_up(&self) -> bool {
         self.is_started() && self.condition.online
     }
 
-    /// Returns true if the container runs, whether or not the pad has booted.
+    /// Returns true if the container runs, even if the pad has not booted.
     pub(crate) fn is_started(&self) -> bool {
         self.condition.pad_status == 10
     }
 
-    /// Changes the condition, and stores the previous one.
     pub(crate) fn change(&mut self, now: u64, change: impl FnOnce(&mut Condition)) {
         self.is_shown_up = false;
         let before = self.condition.clone();
@@ -119,15 +104,13 @@ impl Pad {
         }
     }
 
-    /// Starts the container. Two starts never show the same time, which is read in hundredths of a
-    /// second.
+    /// Makes start times different, because they are read in hundredths of a second.
     pub(crate) fn start(&mut self, now: u64) {
         self.started = now.max(self.started + 20);
         self.restarts += 1;
         self.is_connected = false;
     }
 
-    /// Returns the condition at a time.
     pub(crate) fn at(&self, time: u64) -> &Condition {
         self.before.iter().find(|(until, _)| *until > time).map_or(&self.condition, |(_, condition)| condition)
     }

@@ -6,7 +6,7 @@ use crate::shop::Shop;
 use toolwarrant::handler::{Call, Reply};
 
 impl FloorTools for Shop {
-    /// Lists the ids that the application sees. A grant of a tray is not a grant of the printer
+    /// Lists only ids that the application sees. A grant of a tray is not a grant of the printer
     /// with the same id.
     async fn list_machines(&self, call: &Call<'_>, _: ListMachinesArgs) -> Result<Reply<Floor>, ListMachinesError> {
         let printers = PRINTERS.iter().flat_map(|machine| PrinterId::new(machine.id));

@@ -20,7 +20,7 @@ impl JobsTools for Shop {
     }
 }
 
-/// Returns a task as a job; `None` if an earlier contract accepted what this one does not admit.
+/// Returns `None` if an earlier contract accepted what this one does not admit.
 fn job(task: &TaskView) -> Option<Job> {
     let on = |resource: &str| (task.resource == resource).then_some(task.target.as_str());
     Some(Job {

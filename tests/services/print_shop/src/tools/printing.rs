@@ -6,10 +6,10 @@ use crate::shop::Shop;
 use toolwarrant::handler::{Call, Reply, Target};
 use toolwarrant::text::Secret;
 
-/// A number of copies for which the ink does not suffice.
+/// The ink does not suffice for this number of copies.
 const TOO_MANY: i64 = 99;
 
-/// The code that opens every panel; it has not been changed since the delivery.
+/// Opens every panel; it has not been changed since the delivery.
 const CODE: &str = "0000";
 
 impl PrintingTools for Shop {

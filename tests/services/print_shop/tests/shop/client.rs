@@ -6,7 +6,6 @@ use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Prepares a command of a client, with the key of the first start.
 fn client(shop: &Shop, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(arguments).env_clear().env("PRINT_SHOP_URL", &shop.url).kill_on_drop(true);

@@ -38,7 +38,6 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     assert_eq!([seen_by("printer").await, seen_by("tray").await], [json!(["demo"]), json!(["demo", "feeder"])]);
 }
 
-/// Unassigns a tray, and assigns the printer with the same id.
 #[tokio::test]
 async fn unassigning_an_id_of_one_resource_leaves_the_other_resource_assigned() {
     let shop = Shop::start().await;

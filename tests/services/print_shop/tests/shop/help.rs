@@ -17,7 +17,6 @@ async fn help_speaks_of_this_services_permissions_resources_and_machines() {
     insta::assert_snapshot!(out);
 }
 
-/// The table for people has a line for each machine, under its kind.
 #[test]
 fn the_table_of_machines_is_whole() {
     for text in [USAGE, README] {
@@ -33,8 +32,8 @@ fn the_table_of_machines_is_whole() {
     }
 }
 
-/// Runs the commands of the README as written, except those that start the program: the test does
-/// that itself, on its own port and folder.
+/// Leaves out the commands that start the program: the test does that itself, on its own port and
+/// folder.
 #[tokio::test]
 async fn the_readme_can_be_followed() {
     if driver::lacks("curl") {

@@ -8,7 +8,6 @@ use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Granted, Grants};
 use toolwarrant_testing::{Key, Tenant, TestServer, serve, test_origin};
 
-/// Serves the shop to two applications.
 async fn shop(home: &TempDir) -> (TestServer, [Key; 2]) {
     let tenants = [(); 2].map(|()| Tenant::with(PermissionSet(u64::MAX))).into();
     let compose =

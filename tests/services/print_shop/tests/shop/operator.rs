@@ -3,7 +3,6 @@
 use crate::process::{Shop, json_of};
 use serde_json::json;
 
-/// The list of tasks distinguishes a printer and a tray with the same id.
 #[tokio::test]
 async fn a_task_is_listed_with_the_resource_that_it_is_on() {
     let shop = Shop::start().await;

@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// The running shop. It stops at the end of the test.
 pub(crate) struct Shop {
     inner: driver::Instance,
-    /// The key of its first start.
     pub(crate) demo: KeyPair,
     pub(crate) data: PathBuf,
     _home: TempDir,
@@ -26,12 +24,11 @@ impl Deref for Shop {
 }
 
 impl Shop {
-    /// Starts it on a free port with a new data folder.
     pub(crate) async fn start() -> Self {
         Self::start_with("").await
     }
 
-    /// Starts it with these lines in its configuration file, next to the data folder.
+    /// Writes the configuration file next to the data folder.
     pub(crate) async fn start_with(lines: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let data = home.path().join("data");
@@ -46,12 +43,10 @@ impl Shop {
         Self { demo: inner.keys[0].clone(), inner, data, _home: home }
     }
 
-    /// Calls a tool with the key of the first start. Returns its result or its failure.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         call(self.address, &self.demo, tool, arguments).await
     }
 
-    /// Waits for the end of a write. Returns the job.
     pub(crate) async fn end(&self, job: &Value) -> Value {
         loop {
             let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
@@ -62,26 +57,22 @@ impl Shop {
         }
     }
 
-    /// Creates an application with these permissions. Returns a key of it.
     pub(crate) async fn application(&self, name: &str, permissions: &[&str]) -> KeyPair {
         let permissions: String = permissions.iter().map(|name| format!(" --permission {name}")).collect();
         json_of(&self.data, &format!("app create {name}{permissions}")).await;
         self.operator.key(name).await.expect("a key")
     }
 
-    /// Stops it as an operator does, and waits for its end.
     pub(crate) async fn stop(&mut self) {
         let (status, last) = self.inner.stop().await.expect("it runs");
         assert!(status.success() && last.is_empty(), "{status} {last}");
     }
 }
 
-/// Calls a tool at that endpoint. Returns its result or its failure.
 pub(crate) async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: Value) -> Result<Value, Value> {
     driver::call(address, key, tool, &arguments).await.expect("an answer")
 }
 
-/// Returns the program that cargo built with these tests.
 pub(crate) fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_print-shop"))
 }
@@ -90,12 +81,10 @@ fn operator(data: &Path) -> ProgramOperator {
     ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data: data.to_owned() }
 }
 
-/// Runs one command on a data folder. Returns the exit code, and the whole output.
 pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     operator(data).run(line.split(' ')).await.expect("the program runs")
 }
 
-/// Runs a command. Returns its JSON output.
 pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
     operator(data).json(line.split(' ')).await.expect("JSON")
 }

@@ -13,22 +13,20 @@ use test_postgres::TestPostgres;
 use tokio::task::JoinSet;
 use toolwarrant_postgres::Address;
 
-/// A store, and the folders of the shops that share it.
 pub(crate) struct Cluster {
-    /// Runs until the end of the test.
     pub(crate) server: TestPostgres,
     pub(crate) url: String,
-    /// The seconds for which a shop answers without the store.
+    /// Seconds for which a shop answers without the store.
     lease: &'static str,
     home: TempDir,
 }
 
 impl Cluster {
-    /// Makes the store; `None` if PostgreSQL is not installed.
+    /// Returns `None` if PostgreSQL is not installed.
     pub(crate) async fn make() -> Option<Self> {
         let server = TestPostgres::start()?;
         let url = server.schema().await.expect("the server runs").url;
-        // The longest lease: a shop that a busy machine holds up is not evicted.
+        // With the longest lease, a shop that a busy machine holds up is not evicted.
         let cluster = Self { server, url, lease: "20", home: TempDir::new().expect("a temporary folder") };
         fs::create_dir(cluster.home.path().join("machines")).expect("a folder");
         let (code, said) = operate(&cluster.data("one"), &cluster.with_store("store init --replica one")).await;
@@ -36,12 +34,11 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Runs a statement as the owner of the tables.
     pub(crate) async fn run(&self, sql: &str) {
         self.count(sql).await;
     }
 
-    /// Lets no task go on, and none change its owner.
+    /// Keeps tasks from going on or changing their owner.
     pub(crate) async fn hold_tasks(&self) {
         let function = "CREATE FUNCTION hold_tasks() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN RAISE EXCEPTION 'held'; END $$";
@@ -49,7 +46,6 @@ impl Cluster {
         self.run("CREATE TRIGGER hold_tasks BEFORE UPDATE ON task FOR EACH ROW EXECUTE FUNCTION hold_tasks()").await;
     }
 
-    /// Ends that.
     pub(crate) async fn release_tasks(&self) {
         self.run("DROP FUNCTION hold_tasks CASCADE").await;
     }
@@ -62,12 +58,10 @@ impl Cluster {
         format!("{line} --store {}", self.url)
     }
 
-    /// Runs a statement. Returns the number in its only row.
     async fn count(&self, sql: &str) -> i64 {
         self.server.count(&Address { url: self.url.clone(), password: None }, sql).await
     }
 
-    /// Makes a folder with the master key, if there is none.
     pub(crate) fn make_folder(&self, name: &str) -> PathBuf {
         let data = self.data(name);
         if !data.exists() {
@@ -77,14 +71,13 @@ impl Cluster {
         data
     }
 
-    /// Starts a shop of that name on a free port. It leads at once, or as soon as the one that does
-    /// ends.
+    /// Starts a shop that leads at once, or as soon as the leader ends.
     pub(crate) async fn start(&self, name: &str) -> Instance {
         let (process, operator) = self.spawn(name, "127.0.0.1:0");
         Instance::ready(process, operator).await.expect("it serves")
     }
 
-    /// Starts a shop of that name while another one leads. Returns once it waits.
+    /// Returns once the shop waits for another one that leads.
     pub(crate) async fn stand_by(&self, name: &str, monitor: &str) -> (Process, ProgramOperator) {
         let (process, operator) = self.spawn(name, monitor);
         let log = self.home.path().join(format!("{name}.log"));
@@ -108,13 +101,11 @@ impl Cluster {
         (Process::start(command).expect("the program starts"), operator)
     }
 
-    /// Returns the number of pages that a printer has printed.
     pub(crate) fn pages(&self, printer: &str) -> u64 {
         self.home.path().join("machines").join(printer).metadata().map_or(0, |about| about.len())
     }
 }
 
-/// Waits at that shop for the end of a job.
 pub(crate) async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
     loop {
         let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});

@@ -9,8 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use toolwarrant_postgres::Address;
 
-/// Statements that plant one fault each. A function or view in the schema of the cluster takes the
-/// place of that of the server.
+/// A function or view in the schema of the cluster takes the place of that of the server.
 const PLANTED: &[&str] = &[
     "INSERT INTO target (target, resource, task) VALUES ('p-9', 'printer', '00000000-0000-0000-0000-000000000001')",
     "DELETE FROM ledger WHERE kind = 'refund'",
@@ -26,7 +25,7 @@ const PLANTED: &[&str] = &[
              FROM pg_catalog.pg_stat_activity",
 ];
 
-/// Replaces ids of tasks and numbers of processes and runs, which differ from run to run.
+/// Replaces ids and numbers that differ from run to run.
 fn steady(text: &str) -> String {
     let word = |word: &str| {
         let is_id = word.starts_with("task_") && word.len() == 37;
@@ -106,7 +105,7 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     }
 }
 
-/// A refusal: a statement that plants the fault, the command, and a statement that takes it back.
+/// The statement that plants the fault, the command, and the statement that takes it back.
 struct Refused<'a>(&'a str, &'a str, &'a str);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -165,13 +164,12 @@ async fn a_store_that_cannot_be_used_is_refused_with_the_reason() {
     insta::assert_snapshot!(out);
 }
 
-/// Returns the folder of the socket in a URL.
 fn socket(url: &str) -> String {
     let (_, host) = url.split_once("host=").expect("a socket");
     host.split('&').next().unwrap_or_default().replace("%2F", "/")
 }
 
-/// Returns the command for a schema without tables.
+/// Names a schema without tables.
 fn url_of_nothing(command: &str) -> String {
     let (before, _) = command.split_once("search_path").expect("a schema");
     format!("{before}search_path%3Dpg_temp")

@@ -7,7 +7,6 @@ use driver::{Instance, get, wait_for};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 
-/// Returns the names and states of the runs that a list shows.
 fn states(list: &Value) -> Vec<(&str, &str)> {
     let rows = list.as_array().expect("a list").iter();
     rows.map(|row| (row["name"].as_str().expect("a name"), row["state"].as_str().expect("a state"))).collect()

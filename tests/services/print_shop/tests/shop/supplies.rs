@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 const SUPPLIERS: &str = "[supplier.north]\npack = 500\n[supplier.empty]\npack = 0\n";
 
-/// Writes a configuration file into a folder of its own.
 fn write_config(text: &str) -> (TempDir, PathBuf) {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("shop.toml");
@@ -18,7 +17,7 @@ fn write_config(text: &str) -> (TempDir, PathBuf) {
     (home, file)
 }
 
-/// Runs the program with that file. Returns exit code, standard output and standard error.
+/// Returns exit code, standard output and standard error.
 async fn run(file: &Path, variables: &[(&str, &str)], line: &str) -> (i32, String, String) {
     let mut command = program();
     command.args(line.split_whitespace()).arg("--config").arg(file).envs(variables.iter().copied());

@@ -3,7 +3,6 @@
 use super::*;
 use std::fs;
 
-/// The files as an earlier version wrote them.
 const FILES: [(&str, &str); 5] = [
     (
         "n.roster.json",

@@ -6,27 +6,21 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// The number of phones of the platform in these tests.
 const PHONES: u32 = 5;
 
-/// The next event. Numbers of phones count modulo the number of phones.
+/// An event. Numbers of phones count modulo [`PHONES`].
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// A phone appears, or disappears.
     Toggle(u32),
-    /// A phone gets another code. With serials it is one of a few, which others may have had;
-    /// otherwise it is a new one.
+    /// With serials the code is one of a few, which others may have had; otherwise it is new.
     Recode(u32, u8),
-    /// Two phones with serials exchange their codes.
     Swap(u32, u32),
-    /// The reading of a list begins; it will lack some phones and contain some twice.
+    /// The list will lack some phones and contain some twice.
     Begin {
         lost: u8,
         twice: u8,
     },
-    /// The list that was being read is taken over.
     End,
-    /// One phone is read.
     Note(u32),
     Restart,
 }
@@ -45,21 +39,18 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The data with which the platform identifies phones: serials, or records of changed codes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Serials,
     Records,
 }
 
-/// The platform as it really is.
 struct World {
     kind: Kind,
     codes: Vec<String>,
     there: Vec<bool>,
     records: Vec<Recoded>,
     reading: Option<(Vec<TestRow>, Vec<Recoded>, Timestamp)>,
-    /// The results so far: the phone of each id, and the id of each phone.
     phones: HashMap<DeviceId, u32>,
     ids: HashMap<u32, DeviceId>,
     read_at: HashMap<DeviceId, Timestamp>,
@@ -147,8 +138,7 @@ impl World {
         assert_eq!(ledger.count(), page.len());
     }
 
-    /// Checks that two lists suffice to show the platform as it is, once it does not change any
-    /// more.
+    /// Checks that two lists suffice to show a platform that does not change any more.
     async fn settle(&mut self, kept: &TestLedger) {
         for _ in 0..2 {
             kept.ledger.take(self.all(), self.records.clone(), kept.tick()).await;

@@ -7,7 +7,6 @@ use std::sync::Mutex as Lock;
 use toolwarrant::BoxFuture;
 use toolwarrant::base::SplitMix;
 
-/// A platform that is slow, and may be down.
 struct Slow {
     clock: Clock,
     takes: Duration,
@@ -19,10 +18,9 @@ struct SlowState {
     rows: &'static str,
     records: Option<&'static str>,
     down: bool,
-    /// The time for which it does not read after a list that failed.
     pauses: Option<Duration>,
     paused_until: Option<Timestamp>,
-    /// The times at which lists began, in seconds since the start.
+    /// In seconds since the start.
     lists: Vec<f64>,
     records_asked: usize,
 }
@@ -77,7 +75,6 @@ async fn kit(takes: Duration) -> Kit {
 }
 
 impl Kit {
-    /// Runs the refresh for this time, and calls `meanwhile` each second.
     async fn run(&self, time: Duration, mut meanwhile: impl FnMut()) {
         let end = self.clock.now().plus(time);
         let watch = async {
@@ -121,7 +118,6 @@ async fn a_caller_that_needs_a_newer_list_joins_the_running_one() {
     assert_eq!(kit.slow.lock().lists.len(), 2, "it is new enough");
 }
 
-/// Awaits all of many futures concurrently.
 async fn futures<F: Future<Output = Result<(), Unreachable>>>(count: usize, make: impl Fn() -> F) {
     let mut all: Vec<_> = (0..count).map(|_| Box::pin(make())).collect();
     std::future::poll_fn(|context| {
@@ -143,7 +139,6 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     kit.run(Duration::from_secs(1), || ()).await;
     kit.slow.lock().down = true;
     kit.refresh.wake();
-    // Callers do not increase the load, and neither does a write.
     let mut asked = 0;
     kit.run(Duration::from_mins(10), || {
         asked += 1;

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A list with records of changed codes, and the phones that are shown after it.
+/// A list, records of changed codes, and the phones that are shown then.
 type Step = (&'static str, &'static str, &'static str);
 
 const STORIES: &[(&str, &[Step])] = &[

@@ -4,7 +4,6 @@ use super::*;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
-/// A phone that opens connections, as this process does.
 struct LocalDial;
 
 impl Dial for LocalDial {
@@ -52,8 +51,7 @@ async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_nam
     }
 }
 
-/// A phone whose IPv4 traffic leaves from [`EXIT`], and whose IPv6 traffic leaves directly or not
-/// at all.
+/// IPv4 traffic leaves from [`EXIT`], and IPv6 traffic directly or not at all.
 struct TwoFamilies {
     leaks: bool,
 }

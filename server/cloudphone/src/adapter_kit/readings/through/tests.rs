@@ -9,22 +9,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use toolwarrant::http::CallbackSource;
 
-/// The behaviour of a proxy of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Manner {
-    /// Passes everything on.
     Honest,
-    /// Demands this login.
     Demands(&'static str),
-    /// Reports that it has connected, and answers in place of the callback listener.
+    /// Reports a connection, and answers in place of the callback listener.
     Lies,
-    /// Refuses.
     Refuses,
-    /// Answers with nonsense.
     Babbles,
 }
 
-/// A proxy for SOCKS5 and CONNECT, whose requests leave from `exit`.
 pub(crate) async fn run_proxy(manner: Manner, exit: [u8; 4]) -> (SocketAddr, Arc<Mutex<String>>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (at, heard) = (listener.local_addr().unwrap(), Arc::<Mutex<String>>::default());
@@ -110,7 +104,6 @@ async fn text(stream: &mut TcpStream) -> io::Result<String> {
 
 const EXIT: [u8; 4] = [127, 0, 0, 5];
 
-/// Creates a reader that admits proxies on loopback.
 pub(crate) fn reader() -> ProxyReader {
     ProxyReader { judge: |_, host| Ok(host.to_owned()), ..ProxyReader::new(ProxyHosts::Public) }
 }

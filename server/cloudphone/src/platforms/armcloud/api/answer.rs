@@ -1,5 +1,5 @@
-//! Parsing of answers. The platform's shapes vary: numbers come as texts, lists as single objects,
-//! and members appear and disappear.
+//! Parsing of answers. Numbers come as texts, lists as single objects, and members appear and
+//! disappear.
 
 use super::codes::{self, Meaning, meaning};
 use super::error::ApiError;
@@ -15,55 +15,43 @@ use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::text::{Remark, Untrusted};
 
-/// A whole number, possibly written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Int(pub i64);
 
-/// The rows of an answer: an array, the array in a member of an object, one object for one row, or
-/// nothing.
+/// An array, the array in a member of an object, one object for one row, or nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<T> {
-    /// The rows.
     pub rows: Vec<T>,
-    /// The number of all rows, including those that were left out.
+    /// Includes rows that were left out.
     pub count: usize,
-    /// The form in which they came.
     pub form: Form,
 }
 
-/// The form in which rows come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// An array, or nothing.
     List,
-    /// A member of an object.
     Page,
-    /// One object, which is the only row because it has no such member.
+    /// An object without such a member, which is the only row.
     One,
 }
 
-/// The names of members that contain rows. `rows` is not one of them: it is a number, the size of a
-/// page.
+/// Members that contain rows. `rows` is not one of them: it is the size of a page.
 const ROWS: [&str; 3] = ["pageData", "records", "data"];
 
-/// A task that the platform has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Its number, for [`ApiCall::TaskDetail`](super::ApiCall::TaskDetail).
     pub task_id: i64,
 }
 
-/// A text or a number. Anything else is read past, without keeping it, and counts as missing.
+/// A text (true) or a number. Anything else counts as missing, and is not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scalar(Option<Box<str>>, bool);
 
 impl Scalar {
-    /// Returns the text; `None` for a number.
     pub(crate) fn as_text(&self) -> Option<&str> {
         self.0.as_deref().filter(|_| self.1)
     }
 
-    /// Returns the text, or the number as text.
     pub(crate) fn into_string(self) -> Option<String> {
         self.0.map(String::from)
     }
@@ -84,7 +72,6 @@ impl<'de> Deserialize<'de> for Scalar {
 }
 
 impl Int {
-    /// Reads a number; `None` if it is not a whole number.
     pub(crate) fn of(value: &Scalar) -> Option<Self> {
         value.0.as_deref()?.trim().parse().ok().map(Self)
     }
@@ -96,7 +83,6 @@ impl<'de> Deserialize<'de> for Int {
     }
 }
 
-/// Returns the members of these names of an object; `None` if the text is not an object.
 pub(super) fn find_members<'a, const N: usize>(
     text: &'a str,
     names: [&'static str; N],
@@ -123,8 +109,7 @@ pub(super) fn find_members<'a, const N: usize>(
     serde_json::Deserializer::from_str(text).deserialize_map(Found(names)).ok()
 }
 
-/// Reads the rows of a list one by one, so that a row that `keep` refuses costs no memory. Returns
-/// them with the number of all rows. `null` is an empty list.
+/// Reads rows one by one, so that a row that `keep` refuses costs no memory. Counts all rows.
 fn read_list<T>(text: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> serde_json::Result<(Vec<T>, usize)> {
     struct Rows<T>(usize, fn(&str) -> serde_json::Result<Option<T>>);
     impl<'de, T> Visitor<'de> for Rows<T> {
@@ -155,13 +140,11 @@ fn read_list<T>(text: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> 
     serde_json::Deserializer::from_str(text).deserialize_any(Rows(most, keep))
 }
 
-/// The rows that an answer of any length may have, and the memory of more rows in lengths of the
-/// answer.
+/// The rows that any answer may have, and the memory of more rows in lengths of the answer.
 const ROWS_FREE: usize = 1_000;
 const LENGTHS: usize = 4;
 
 impl<T> Rows<T> {
-    /// Reads rows in any form, one by one. `keep` reads a row, or returns `None` to leave it out.
     pub(crate) fn read(data: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> serde_json::Result<Self> {
         let members = find_members(data, ROWS);
         let page = |member: &Option<&str>| read_list((*member)?, keep).ok();
@@ -183,25 +166,17 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
     }
 }
 
-/// An answer with its interpretation.
 #[derive(Debug)]
 pub(super) struct Judged {
-    /// The data of a success, as JSON.
     pub(super) data: Result<Box<str>, ApiError>,
-    /// The end of the call, for the guard.
     pub(super) end: CallEnd,
-    /// True if the same read may succeed a moment later.
     pub(super) may_pass: bool,
-    /// The platform's code, if the answer has one.
     pub(super) code: Option<i64>,
-    /// The platform's time of the answer, in milliseconds since the epoch.
     pub(super) at: Option<i64>,
-    /// The platform's identifier of the request.
     pub(super) trace: Option<Untrusted>,
 }
 
-/// The envelope around the data of each answer. An object without a code does not count as an
-/// envelope.
+/// An object without a code is not an envelope.
 #[derive(Default, Deserialize)]
 struct Envelope<'a> {
     code: Option<Int>,
@@ -216,8 +191,8 @@ struct Envelope<'a> {
 }
 
 impl Judged {
-    /// Interprets an answer that arrived at the machine's time `now`. An answer that is not in the
-    /// platform's form comes from a gateway, and only its status says something.
+    /// Interprets an answer. One that is not in the platform's form comes from a gateway, and only
+    /// its status counts.
     pub(super) fn of(answer: &Response<impl AsRef<[u8]>>, now: Timestamp) -> Self {
         let (status, envelope) = (answer.status(), serde_json::from_slice::<Envelope<'_>>(answer.body().as_ref()));
         let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
@@ -229,7 +204,6 @@ impl Judged {
             (None, _) => format!("status {} and no answer in the platform's form", status.as_u16()),
         });
         let by_status = i64::from(status.as_u16());
-        // A status that is more precise than the code next to it.
         let (meaning, number) = match (status, code.map_or(Meaning::Unknown, meaning)) {
             (StatusCode::UNAUTHORIZED, Meaning::Denied) => (Meaning::Denied, code.unwrap_or(by_status)),
             (StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED, _)
@@ -264,16 +238,14 @@ impl Judged {
     }
 }
 
-/// Returns the time for which the platform asks not to be called. It is given as a moment of its
-/// clock, or in seconds.
+/// Reads a moment of the platform's clock, or seconds.
 fn pause(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     let until = |seconds: u64| Timestamp(seconds.saturating_mul(1_000)).since(now);
     number("x-ratelimit-reset").map(until).or_else(|| number("retry-after").map(Duration::from_secs))
 }
 
-/// The answer to a call that starts tasks, with an entry per pad: one list, or a list of accepted
-/// pads and one of refused pads.
+/// An entry per pad: one list, or a list of accepted pads and one of refused pads.
 #[derive(Debug)]
 pub(super) struct Started {
     taken: Vec<StartedRow>,
@@ -309,11 +281,9 @@ impl<'de> Deserialize<'de> for Started {
     }
 }
 
-/// The status of a task that existed already.
 const QUEUED_ALREADY: i64 = -1;
 
 impl Started {
-    /// Returns the outcome of the call for the one pad that it named.
     pub(super) fn on(self, pad_code: &str) -> Result<Accepted, ApiError> {
         let Self { taken, refused } = self;
         let is_it = |row: &&StartedRow| row.pad_code.as_text() == Some(pad_code);

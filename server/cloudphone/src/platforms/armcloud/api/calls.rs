@@ -1,46 +1,33 @@
-//! The calls that this adapter makes, and their paths. All are POSTs. A call that is not documented
-//! for a family is not made to it.
+//! The calls that this adapter makes. All are POSTs. A call is made only to families that document
+//! it.
 
-/// A call of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ApiCall {
     /// Lists pads, by pages.
     Infos,
-    /// Lists seats, all at once.
     UserPadList,
-    /// Restarts a pad.
     Restart,
-    /// Starts a pad that is paid by time.
+    /// For a pad that is paid by time.
     TimingPadOn,
-    /// Stops a pad that is paid by time.
     TimingPadOff,
-    /// Starts a pad with network storage.
     NetStorageOn,
-    /// Stops a pad with network storage.
     NetStorageOff,
-    /// Sets or removes the proxy of a pad.
     SetProxy,
-    /// Returns the progress of tasks.
     TaskDetail,
-    /// Starts a command on a pad.
     AsyncCmd,
-    /// Issues a token for a pad's screen.
     ScreenToken,
-    /// Lists the pads that were replaced, with their replacements.
+    /// Lists replaced pads with their replacements.
     PadChanges,
 }
 
-/// A family of platforms, which decides the names of the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// VMOS Cloud and VSPhone, which differ only in their prefix.
     PadApi,
-    /// ARMCloud.
     Armcloud,
 }
 
 impl ApiCall {
-    /// Returns the path after the prefix, or `None` if the family has no such call.
     #[must_use]
     pub fn path(self, family: Family) -> Option<&'static str> {
         let [pad_api, armcloud] = match self {
@@ -63,21 +50,18 @@ impl ApiCall {
         }
     }
 
-    /// Returns the name of the call, for operators.
     #[must_use]
     pub fn name(self) -> &'static str {
         let path = self.path(Family::PadApi).or_else(|| self.path(Family::Armcloud)).unwrap_or_default();
         path.trim_start_matches("/openapi/open/pad/v2/").trim_start_matches('/')
     }
 
-    /// Returns true if V2 signatures leave out the body of this call, according to the vendor's
-    /// table.
+    /// Returns true if V2 signatures leave out the body, by the vendor's table.
     pub(super) fn is_command(self) -> bool {
         self == Self::AsyncCmd
     }
 
-    /// Returns the size of the largest answer, in bytes. The list of seats has no pages: about 1.5
-    /// KB per seat.
+    /// Returns bytes. The list of seats has no pages: about 1.5 KB per seat.
     pub(super) fn largest_answer(self) -> usize {
         if self == Self::UserPadList { 64 << 20 } else { 4 << 20 }
     }

@@ -1,9 +1,8 @@
-//! Errors of calls of the platform.
+//! Errors of calls.
 
 use super::codes;
 use toolwarrant::text::Remark;
 
-/// The reason that a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
     /// No byte of the request was sent.
@@ -12,36 +11,26 @@ pub enum ApiError {
     /// No byte was sent, because the platform does not serve this call.
     #[error("not served: {}", .0.as_str())]
     NotServed(Remark),
-    /// The platform refused the request. Only the refusals of [`Self::precedes_act`] prove that it
-    /// did not act.
+    /// Only the refusals of [`Self::precedes_act`] prove that the platform did not act.
     #[error("refused: {}", .why.as_str())]
     Refused {
-        /// The platform's code, or the HTTP status if that says more.
+        /// The platform's, or the HTTP status if that says more.
         code: i64,
-        /// The reason, for the log and the operator.
         why: Remark,
     },
-    /// The platform reports that it tried and failed.
     #[error("failed with code {code}: {}", .why.as_str())]
-    Failed {
-        /// The platform's code.
-        code: i64,
-        /// The platform's text.
-        why: Remark,
-    },
+    Failed { code: i64, why: Remark },
     /// The request may have been carried out, or may yet be.
     #[error("unknown: {}", .0.as_str())]
     Unknown(Remark),
 }
 
 impl ApiError {
-    /// Returns true if the platform refused the request before it acted.
     #[must_use]
     pub fn precedes_act(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if codes::precedes_act(*code))
     }
 
-    /// Returns the reason, for the log and the operator.
     #[must_use]
     pub fn why(self) -> Remark {
         match self {
@@ -50,7 +39,6 @@ impl ApiError {
         }
     }
 
-    /// Returns the remedy of an operator whose account gets this error.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -62,28 +50,23 @@ impl ApiError {
         }
     }
 
-    /// Returns true if the platform says that there is no such pad, or that it belongs to another
-    /// account.
+    /// Returns true if there is no such pad, or it is another account's.
     #[must_use]
     pub fn is_missing_pad(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if codes::is_missing_pad(*code))
     }
 
-    /// Returns true if the platform refuses this request, and the cause is neither the account nor
-    /// the number of calls.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if codes::meaning(*code) == codes::Meaning::Refused)
             && !self.is_too_often()
     }
 
-    /// Returns true if the platform refuses this request because calls come too often.
     #[must_use]
     pub fn is_too_often(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if codes::is_too_often(*code))
     }
 
-    /// Returns true if the platform has no such call.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::NotServed(_) | Self::Refused { code: codes::UNSUPPORTED, .. })

@@ -1,5 +1,4 @@
-//! The calls against a platform that fails at each moment: their outcomes, and the number of times
-//! that they were sent.
+//! The calls against a platform that fails at each moment.
 
 mod platform;
 
@@ -14,12 +13,10 @@ use std::task::Poll;
 use toolwarrant::text::Secret;
 
 const PAD: &str = "AC1";
-/// For a platform that never answers: this time really passes in the test.
 const SHORT: Duration = Duration::from_millis(500);
 
 const LONG: Duration = Duration::from_mins(10);
 
-/// Creates an account at the platform, on a manual clock.
 fn api(platform: &Platform, scheme: Scheme) -> (Api, Clock) {
     let clock = Clock::manual(Timestamp(1_767_323_045_000));
     let settings = ApiSettings {
@@ -38,7 +35,6 @@ fn keys() -> AccountKeys {
     AccountKeys { access_key: "AK".to_owned(), secret_key: Secret::new("SECRETKEY".to_owned()) }
 }
 
-/// Returns the permission to send for a long time.
 fn leave(clock: &Clock) -> Leave {
     Leave::until(clock.now().plus(LONG), clock)
 }
@@ -47,7 +43,6 @@ async fn restart(api: &Api, clock: &Clock) -> Result<Accepted, ApiError> {
     api.start(ApiCall::Restart, &json!({"padCodes": [PAD]}), PAD, leave(clock)).await
 }
 
-/// Reads while time passes.
 async fn infos(api: &Api, clock: &Clock) -> Result<Rows<Value>, ApiError> {
     let body = json!({"page": 1, "rows": 10});
     let mut read = std::pin::pin!(api.read(Class::Read, ApiCall::Infos, &body));
@@ -64,7 +59,6 @@ fn accept(row: Value) -> PlatformAct {
     PlatformAct::json(200, json!({"code": 200, "msg": "success", "ts": 1, "data": row}))
 }
 
-/// Returns an outcome as a line.
 fn describe<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
     match outcome {
         Ok(result) => format!("{result:?}"),
@@ -75,7 +69,6 @@ fn describe<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
     }
 }
 
-/// Answers to a call that changes something, each with its expected interpretation.
 fn answers() -> Vec<(PlatformAct, &'static str)> {
     let code = |code: Value| PlatformAct::json(200, json!({"code": code, "msg": "m\u{1b}[31m", "data": null}));
     let row = json!({"taskId": 7, "padCode": PAD, "vmStatus": 1, "taskStatus": 1});
@@ -104,7 +97,6 @@ fn answers() -> Vec<(PlatformAct, &'static str)> {
             accept(json!({"failList": [{"padCode": PAD, "errorCode": "PAD_NOT_RUNNING", "errorMsg": "m"}]})),
             "unknown: m",
         ),
-        // Refused.
         (code(json!(110028)), "refused: code 110028: m (no pad)"),
         (code(json!("2020")), "refused: code 2020: m (no pad)"),
         (code(json!(1104)), "refused: code 1104: m"),
@@ -122,10 +114,8 @@ fn answers() -> Vec<(PlatformAct, &'static str)> {
         ),
         (PlatformAct::json(404, json!({"code": 110028, "msg": "m"})), "refused: code 110028: m (no pad)"),
         (PlatformAct::json(404, json!({"code": 9, "msg": "m"})), "refused: code 9: m (no call)"),
-        // Tried.
         (code(json!(10001)), "failed with code 10001: code 10001: m"),
         (code(json!(110003)), "failed with code 110003: code 110003: m"),
-        // The outcome is unknown.
         (code(json!(500)), "unknown: code 500: m"),
         (code(json!(503)), "unknown: code 503: m"),
         (code(json!(0)), "unknown: code 0: m"),
@@ -209,11 +199,9 @@ async fn what_never_left_is_not_done() {
     clock.advance(2 * LONG);
     assert!(waits, "it connects");
     assert_eq!(describe(late.await), "not sent: its time had passed when the connection stood");
-    // The platform has no such call.
     let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, leave(&clock)).await;
     assert!(details.expect_err("no such call").is_unsupported());
     assert_eq!(platform.requests().len(), 0);
-    // Nothing listens.
     let gone = platform.close().await;
     let (api, clock) = self::api(&gone, Scheme::V4);
     let refused = restart(&api, &clock).await;
@@ -249,14 +237,12 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
 
 #[tokio::test]
 async fn a_refused_call_is_not_repeated() {
-    // Refused credentials: no call is sent.
     let platform =
         Platform::start(vec![PlatformAct::json(401, json!({"code": 2033, "msg": "m", "ts": 1_767_323_445_000_u64}))])
             .await;
     let (api, clock) = api(&platform, Scheme::V4);
     assert_eq!(api.skew(), None);
     assert_eq!(describe(infos(&api, &clock).await), "refused: code 2033: m");
-    // Time passes in this test.
     assert!(api.skew().expect("a time").abs_diff(400_000) < 20_000);
     for _ in 0..2 {
         assert_eq!(
@@ -265,7 +251,6 @@ async fn a_refused_call_is_not_repeated() {
         );
     }
     assert_eq!(platform.requests().len(), 1);
-    // A missing path: that call is not sent for a minute.
     let platform = Platform::start(vec![PlatformAct::html(404), accept(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
     let records = async || api.read::<Value>(Class::Read, ApiCall::PadChanges, &json!({})).await;
@@ -276,7 +261,6 @@ async fn a_refused_call_is_not_repeated() {
     assert_eq!(platform.requests().len(), 2);
     clock.advance(Duration::from_mins(1));
     assert!(records().await.is_ok());
-    // A pause: no call is sent until its end by the platform's clock.
     let reset = format!("X-RateLimit-Reset: {}\r\n", 1_767_323_045 + 60);
     let platform = Platform::start(vec![PlatformAct::Answer(429, reset, "{}".to_owned())]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
@@ -331,7 +315,6 @@ async fn a_call_that_has_worked_is_missing_after_three_404s_a_minute_apart_and_t
         for n in 0..6 {
             let is_missing = !is_list && n >= 4;
             assert_eq!(ask(1).await, Err(is_missing), "{call:?} {n}");
-            // It is named from the first one on.
             assert_eq!(api.list_unserved()[0].0, call);
             // Of two within a minute, one counts.
             clock.advance(Duration::from_secs(if n % 2 == 0 { 59 } else { 1 }));
@@ -419,7 +402,6 @@ fn a_base_url_is_only_a_host_and_plain_http_is_for_this_machine_only() {
     }
 }
 
-/// The log of a call at the most detailed level.
 #[derive(Clone, Default)]
 struct LogLines(Arc<Mutex<Vec<u8>>>);
 
@@ -441,8 +423,8 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
         let log = log.clone();
         move || log.clone()
     });
-    // With one subscriber, tracing asks only the thread that first meets an event, and the thread
-    // of another test has none: the event would stay off.
+    // Tracing asks only the thread that first meets an event, if there is one subscriber. If that
+    // thread has none, the event stays off.
     let _beside = tracing::Dispatch::new(tracing_subscriber::registry());
     let _log = tracing::subscriber::set_default(subscriber.finish());
     for (scheme, call) in [(Scheme::V4, ApiCall::SetProxy), (Scheme::V2, ApiCall::ScreenToken)] {

@@ -10,23 +10,18 @@ use toolwarrant::Timestamp;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant_memory::Memory;
 
-/// A platform with its irregularities.
 #[derive(Default)]
 struct FakeLists(Mutex<State>);
 
 #[derive(Clone, Default)]
 struct State {
-    /// Codes in `infos`, in order.
     infos: Vec<String>,
-    /// Seats and codes in `userPadList`; `None`: HTTP 404.
+    /// `None`: HTTP 404.
     seats: Option<Vec<(i64, String)>>,
     seats_paged: bool,
-    /// `None`: HTTP 404.
     records: Option<Vec<(&'static str, &'static str)>>,
     rows_max: RowsMax,
-    /// True if pages never end.
     endless: bool,
-    /// True if every page is the first.
     same: bool,
     /// The page before which the first pad is removed.
     shifts: Option<u32>,
@@ -35,7 +30,6 @@ struct State {
     calls: Vec<&'static str>,
 }
 
-/// The platform's treatment of pages larger than 100.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum RowsMax {
     #[default]
@@ -88,7 +82,6 @@ impl State {
             return Err(NoList::Failed(Unreachable("it is down".into())));
         }
         if !pad_codes.is_empty() {
-            // A row of another pad, which was not asked for.
             let found = self.infos.iter().filter(|code| pad_codes.contains(code));
             let found: Vec<_> = found.map(|code| json!({"padCode": code, "padStatus": 10})).collect();
             if found.is_empty() {
@@ -175,7 +168,6 @@ async fn the_list_is_complete_with_every_kind_of_paging() {
             platform.lists.state().calls.iter().filter(|call| **call == "infos").count()
         };
         assert_eq!(infos(&platform), calls, "{count}");
-        // The listing remembers what it learned about pages.
         platform.lists.state().calls.clear();
         platform.list().await.unwrap();
         assert!(infos(&platform) <= calls);

@@ -1,47 +1,33 @@
-//! The only table of states: `padStatus`, `cvmStatus` and `online` become one condition in the
-//! contract's terms.
+//! The only table of states: `padStatus`, `cvmStatus` and `online` become one condition.
 //!
 //! The numbers are the vendor's (`padStatus`: VMOS and ARMCloud documents of 2026 and 2025;
-//! `cvmStatus`: VMOS documents of 2025). If two of them differ, the one that promises less holds.
-//! Two that contradict each other, and a number that is not listed here, give no state. A state is
-//! evidence of a write, so an uncertain one is not shown.
+//! `cvmStatus`: VMOS documents of 2025). If two differ, the one that promises less holds.
+//! Contradicting and unlisted numbers give no state: a state is evidence of a write.
 
 use crate::phones::contract::DeviceState::{self, Booting, Restarting, Running, Stopped, Stopping};
 
-/// The pad was deleted.
 pub(super) const DELETED: i64 = 25;
 
-/// Like [`DELETED`], in callbacks.
+/// In callbacks.
 pub(super) const DELETED_IN_CALLBACKS: i64 = -1;
 
-/// In `cvmStatus`: it is loading, or its state is not known.
+/// Loading, or not known.
 const LOADING: i64 = 99;
 
-/// The condition of a pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
-    /// Its state; `None` if that is not known.
     pub(super) state: Option<DeviceState>,
-    /// The reason that it does not run: a lower-case fragment.
     pub(super) why: &'static str,
-    /// The way to make it run.
     pub(super) way: Remedy,
 }
 
-/// The way to get a pad out of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// The pad runs, so no action is needed.
     Up,
-    /// A boot, if the pad offers it.
     Boot,
-    /// A shutdown, if the pad offers it.
     Shutdown,
-    /// A restart.
     Restart,
-    /// To wait, because the condition passes by itself.
     Wait,
-    /// No way is known.
     None,
 }
 
@@ -49,11 +35,10 @@ const fn row(number: i64, state: Option<DeviceState>, way: Remedy, why: &'static
     (number, Condition { state, why, way })
 }
 
-/// The meanings of `padStatus`. Deleted pads are removed from lists earlier.
 pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(10, Some(Running), Remedy::Up, ""),
     row(11, Some(Restarting), Remedy::Wait, "the phone is restarting"),
-    // A reset goes down and up like a restart, and takes up to half an hour.
+    // A reset goes down and up like a restart, for up to half an hour.
     row(12, Some(Restarting), Remedy::Wait, "the phone is being reset"),
     row(13, Some(Restarting), Remedy::Wait, "the system of the phone is being upgraded"),
     row(14, None, Remedy::Restart, "the platform says that the phone is abnormal, which a restart may cure"),
@@ -63,7 +48,7 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(18, Some(Stopped), Remedy::Boot, "the phone is stopped"),
     row(19, Some(Stopping), Remedy::Wait, "the phone is stopping"),
     row(20, Some(Booting), Remedy::Wait, "the phone is booting"),
-    // According to its errors 111071 and 111078, the platform accepts a boot and a shutdown again.
+    // According to its errors 111071 and 111078, the platform accepts both again.
     row(21, None, Remedy::Shutdown, "the platform could not shut the phone down"),
     row(22, None, Remedy::Boot, "the platform could not boot the phone"),
     row(23, None, Remedy::None, "the phone is being deleted"),
@@ -72,11 +57,9 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(26, None, Remedy::Wait, "the phone is being cloned"),
 ];
 
-/// The meanings of `cvmStatus`. It has no number for a phone that is shut down.
 pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
     row(LOADING, None, Remedy::Wait, "the phone is being loaded"),
     row(100, Some(Running), Remedy::Up, ""),
-    // A screenshot is taken of a running phone.
     row(101, Some(Running), Remedy::Up, ""),
     row(102, Some(Restarting), Remedy::Wait, "the phone is restarting"),
     row(103, Some(Restarting), Remedy::Wait, "the phone is being reset"),
@@ -100,14 +83,12 @@ pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
     row(202, None, Remedy::Wait, "the phone is being restored"),
 ];
 
-/// A number that is not listed.
 const UNLISTED: Condition =
     Condition { state: None, why: "the platform tells a state of the phone that is not known here", way: Remedy::None };
 
-/// No number.
 const UNTOLD: Condition = Condition { state: None, why: "the platform tells no state of the phone", way: Remedy::None };
 
-/// Two numbers that contradict each other, because one of the lists lags.
+/// Contradicting numbers, because one of the lists lags.
 const TORN: Condition =
     Condition { state: None, why: "the platform tells two states of the phone at once", way: Remedy::Wait };
 
@@ -115,7 +96,6 @@ const TORN: Condition =
 const UNCONNECTED: Condition =
     Condition { state: None, why: "the platform is not connected to the phone", way: Remedy::Wait };
 
-/// Returns the condition of a pad.
 pub(super) fn condition(pad_status: Option<i64>, cvm_status: Option<i64>, online: Option<i64>) -> Condition {
     let [pad, cvm] = [(pad_status, &PAD_STATUS[..]), (cvm_status, &CVM_STATUS[..])].map(|(number, table)| {
         let number = number?;
@@ -127,7 +107,7 @@ pub(super) fn condition(pad_status: Option<i64>, cvm_status: Option<i64>, online
         (Some(pad), Some(cvm)) if pad.state == Some(Running) => cvm,
         (Some(pad), Some(cvm)) if cvm.state == Some(Running) || pad.state == cvm.state || pad.state.is_none() => pad,
         // The other list has no number for a phone that is off, and `LOADING` is its least specific
-        // number.
+        // one.
         (Some(pad), Some(_)) if pad.state == Some(Stopped) && cvm_status == Some(LOADING) => pad,
         (Some(_), Some(cvm)) if cvm.state.is_none() => cvm,
         (Some(_), Some(_)) => TORN,

@@ -8,29 +8,26 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use toolwarrant::text::Untrusted;
 
-/// The data in the platform's lists about a pad. Members have the platform's names, in answers and
-/// in the ledger.
-///
-/// Its proxy is not among them: `proxyIp` is for proxies that the platform manages, and has no port
-/// and no scheme.
+/// The platform's data about a pad, with its names in answers and in the ledger. `proxyIp` is left
+/// out: it is for proxies that the platform manages, without port and scheme.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pad {
-    /// The platform's id of the pad, which may pass to another pad.
+    /// The platform's id, which may pass to another pad.
     #[serde(deserialize_with = "loose::id")]
     pub(super) pad_code: Option<String>,
-    /// The seat that was purchased (VMOS, VSPhone).
+    /// The purchased seat (VMOS, VSPhone).
     #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
     pub(super) equipment_id: Option<String>,
     #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) pad_name: Option<Untrusted>,
-    /// `infos`.
+    /// From `infos`.
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
     pub(super) pad_status: Option<i64>,
-    /// `userPadList`.
+    /// From `userPadList`.
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
     pub(super) cvm_status: Option<i64>,
-    /// 1 if the platform is connected to the pad, 0 if not (ARMCloud).
+    /// 1 if the platform is connected to the pad (ARMCloud).
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
     pub(super) online: Option<i64>,
     /// `13` or `Android13`.
@@ -51,19 +48,18 @@ pub struct Pad {
     /// The data centre.
     #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) idc_code: Option<Untrusted>,
-    /// The address from which the pad makes requests, as the platform sees it (`userPadList`).
+    /// The source of the pad's requests, as the platform sees it (`userPadList`).
     #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
     pub(super) public_ip: Option<String>,
 }
 
 impl Pad {
-    /// Returns true if the platform says that the pad was deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self.pad_status, Some(conditions::DELETED | conditions::DELETED_IN_CALLBACKS))
     }
 
-    /// Joins the data of two lists about one pad. If both have a value, that of `self` counts.
+    /// Joins rows. A value of `self` counts first.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -92,7 +88,6 @@ impl Row for Pad {
         self.pad_code.as_deref().unwrap_or_default()
     }
 
-    /// Returns the address from which the pad makes requests, by the platform's word.
     fn public_address(&self) -> Option<IpAddr> {
         self.public_ip.as_ref()?.parse().ok()
     }
@@ -102,11 +97,10 @@ impl Row for Pad {
     }
 }
 
-/// The views of a pad, each made once per row: one for a current row, and one for an old row or a
-/// platform that does not answer.
+/// Made once per row: for a current row, and for an old row or a silent platform.
 #[derive(Debug, Default)]
 pub struct PadViews {
     pub(super) usual: [OnceLock<Arc<DeviceSnapshot>>; 2],
-    /// A view for each set of operations that the platform does not serve.
+    /// For each set of operations that are not served.
     pub(super) limited: OnceLock<Box<[OnceLock<Arc<DeviceSnapshot>>; 32]>>,
 }

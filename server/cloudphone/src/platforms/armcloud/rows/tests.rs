@@ -1,4 +1,4 @@
-//! Rows in all the forms that answers have, and the table of states as data.
+//! Rows in all forms of answers, and the tables of states.
 
 use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
 use super::*;
@@ -30,11 +30,9 @@ fn rows_are_found_in_every_form_of_answer() {
         (format!(r#"{{"records":[{row}]}}"#), 1, 1, true),
         (r#"{"pageData":null,"total":0}"#.to_owned(), 0, 0, true),
         (r#"{"pageData":[]}"#.to_owned(), 0, 0, true),
-        // An account with one phone.
         (row.to_owned(), 1, 1, false),
         ("null".to_owned(), 0, 0, false),
         ("[]".to_owned(), 0, 0, false),
-        // Eight invalid rows, and a valid one.
         (
             format!(r#"[null,7,"x",[],{{}},{{"padCode":null}},{{"padCode":""}},{{"padCode":["AC2"]}},{row}]"#),
             1,
@@ -67,7 +65,6 @@ fn members_are_read_with_any_type() {
     }
     let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
     assert_eq!(long.pad_name.unwrap().as_str().chars().count(), 64);
-    // Data that was stored in a file can be read again.
     assert_eq!(serde_json::from_str::<Pad>(&serde_json::to_string(&strings).unwrap()).unwrap(), strings);
 }
 
@@ -87,7 +84,7 @@ fn snapshot_of(code: &str, row: &str) -> DeviceReading {
     Abilities::of_network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
 }
 
-/// Returns the flags as two letters each if true, and as two points each if it is worth waiting.
+/// Writes two letters for a flag that is true, and two points if it is worth waiting.
 fn flags(snapshot: &DeviceReading) -> String {
     let letter = |capability: &DeviceCapability| match snapshot.flag(*capability) {
         Flag::Offered => &capability.as_str()[..2],
@@ -182,7 +179,6 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
             }
-            // Data that does not change is still known.
             let spec = [&snapshot.spec.model, &snapshot.spec.os_version, &snapshot.spec.region];
             assert_eq!(spec.map(|text| text.as_ref().unwrap().as_str()), ["m2-3", "14", "001"]);
             assert_eq!(snapshot.name.as_str(), "One");

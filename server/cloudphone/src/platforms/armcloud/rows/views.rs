@@ -1,5 +1,4 @@
-//! A row as clients see it: the capabilities that the pad really has, and no state that may be out
-//! of date.
+//! A row as clients see it: no state that may be out of date.
 
 use super::conditions::{Condition, Remedy, condition};
 use super::pad::{Pad, PadViews};
@@ -12,40 +11,29 @@ use toolwarrant::Timestamp;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 
-/// The abilities of the pads of one account that their rows do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// The prefixes of the codes of pads that can be booted and shut down. Lists do not identify
-    /// these pads. On ARMCloud they are network-storage pads, whose codes begin with `ACN`; on
-    /// VMOS, pads that are paid by time.
+    /// Prefixes of the codes of pads that can be booted and shut down: on ARMCloud network-storage
+    /// pads (`ACN`), on VMOS pads that are paid by time. Lists do not identify them.
     pub on_off: Vec<String>,
-    /// The durations of writes.
     pub paces: Paces,
 }
 
-/// The availability of the platform now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It answers.
     Reachable,
-    /// It does not answer, so the state of its phones is not known.
     Unreachable,
 }
 
-/// The operations that the platform does not serve at present: a set of one bit each.
+/// One bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnservedOperations(pub u8);
 
 impl UnservedOperations {
-    /// Setting and clearing the proxy.
     pub const PROXY: u8 = 1;
-    /// Screen sessions.
     pub const SESSION: u8 = 2;
-    /// Booting.
     pub const BOOT: u8 = 4;
-    /// Shutting down.
     pub const SHUTDOWN: u8 = 8;
-    /// Restarting.
     pub const RESTART: u8 = 16;
 
     fn has(self, operation: u8) -> bool {
@@ -61,12 +49,10 @@ impl UnservedOperations {
     }
 }
 
-/// The reason of a flag that is false because the platform answers 404.
 const NOT_SERVED: &str = "the platform does not serve this operation at present, and is asked again within an hour";
 
 impl Reach {
-    /// Returns the reach for a row whose reading began at `read_at`: an old row does not show that
-    /// its phone can be reached.
+    /// Limits the reach: an old row does not show that its phone can be reached.
     #[must_use]
     pub fn of_row(self, read_at: Timestamp, now: Timestamp) -> Self {
         if is_current(read_at, now) { self } else { Self::Unreachable }
@@ -74,19 +60,16 @@ impl Reach {
 }
 
 impl Abilities {
-    /// Returns the abilities of ARMCloud's pads, unless the operator configures others.
     #[must_use]
     pub fn of_network_storage() -> Self {
         Self { on_off: vec!["ACN".to_owned()], ..Self::default() }
     }
 
-    /// Returns true if a pad can be booted and shut down, and not only restarted.
     #[must_use]
     pub fn has_on_off(&self, code: &str) -> bool {
         self.on_off.iter().any(|prefix| code.starts_with(prefix.as_str()))
     }
 
-    /// Returns a pad as clients see it: the same value until it looks different.
     pub fn snapshot<'a>(
         &self,
         id: &DeviceId,
@@ -108,7 +91,6 @@ impl Abilities {
         })
     }
 
-    /// Makes the snapshot of a pad.
     #[must_use]
     pub fn reading(&self, id: &DeviceId, row: &Pad, reach: Reach) -> DeviceReading {
         let condition = condition(row.pad_status, row.cvm_status, row.online);
@@ -134,7 +116,7 @@ impl Abilities {
         }
     }
 
-    /// Returns the flags of a pad in this condition. In one that passes, calls can be repeated.
+    /// Returns the flags. In a condition that passes, calls can be repeated.
     fn offers(&self, pad: &Pad, condition: Condition) -> Offers {
         let Condition { state: _, why, way } = condition;
         let has_on_off = self.has_on_off(pad.code());
@@ -168,7 +150,6 @@ impl Pad {
     }
 }
 
-/// Makes the capabilities false that the platform does not serve.
 fn limit(reading: &mut DeviceReading, unserved: UnservedOperations) {
     reading.power_actions.to_mut().retain(|action| !unserved.has_power(*action));
     let Offers { proxy, power, session } = &mut reading.offers;
@@ -184,12 +165,10 @@ fn limit(reading: &mut DeviceReading, unserved: UnservedOperations) {
     }
 }
 
-/// Returns the same flag for each capability.
 fn all(flag: Flag) -> Offers {
     Offers { proxy: flag.clone(), power: flag.clone(), session: flag }
 }
 
-/// Returns the flags of a phone whose state is not known now.
 fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
     let [proxy, power, session] = [proxy, power, session].map(|flag| match flag {
         Flag::Offered | Flag::Unreachable | Flag::Passing(_) => Flag::Unreachable,
@@ -198,7 +177,7 @@ fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
     Offers { proxy, power, session }
 }
 
-/// Returns the number of a version: 14 for `android14` and `Android14`.
+/// Returns 14 for `android14` and `Android14`.
 fn number_of(version: &Untrusted) -> Untrusted {
     let text = version.as_str();
     match text.split_at_checked("android".len()) {

@@ -1,4 +1,4 @@
-//! The test vectors of the reference, which were computed by other programs.
+//! Test vectors that were computed by other programs.
 
 use super::{AccountKeys, CONTENT_TYPE, Scheme, Signable, canonical, date, string_to_sign};
 use toolwarrant::Timestamp;

@@ -1,18 +1,14 @@
-//! The journal: the state that it restores, the files that it refuses, and the data that it never
-//! contains.
+//! The journal: what it restores, refuses, and never contains.
 
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use toolwarrant::base::SplitMix;
 
-/// Opens a fleet whose journal is at `path`.
 fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {
     Sim::new(3, 40, clock.clone(), &[9; 32]).with_journal(path)
 }
 
-/// Returns everything that can be asked about the phones that are written to, and about the
-/// requests.
 async fn everything(sim: &Sim) -> Vec<String> {
     let mut all = Vec::new();
     for index in 1..=40 {
@@ -32,8 +28,6 @@ async fn everything(sim: &Sim) -> Vec<String> {
     all
 }
 
-/// Sends `count` commands on random phones at random times. Does not wait for an answer that is
-/// delayed.
 async fn play(sim: &Sim, random: &mut SplitMix, count: u32) {
     for _ in 0..count {
         let what = ["set_proxy", "set_proxy 192.0.2.7", "clear_proxy", "boot", "shutdown", "restart"];
@@ -68,7 +62,6 @@ async fn the_journal_restores_the_state_at_any_later_time() {
     }
 }
 
-/// Folds the journal as if it had grown.
 fn fold(sim: &Sim) -> u64 {
     let record = &mut *sim.record();
     record.journal.fold(&mut record.truth, sim.clock.now()).unwrap();
@@ -101,7 +94,6 @@ async fn a_folded_journal_restores_the_same_phones_and_every_recent_command() {
         wait(&sim, 25 * 3_600_000);
         let before = everything(&sim).await;
         fold(&sim);
-        // Of commands that are a day old, only their effects remain.
         assert!(everything(&sim).await[..40] == before[..40], "seed {seed}");
         assert_eq!(sim.record().truth.operation(0), None);
         assert!(everything(&sim).await == everything(&open(&path, &clock).unwrap()).await, "seed {seed}");

@@ -3,7 +3,7 @@
 use super::*;
 use toolwarrant::base::SplitMix;
 
-/// More phones than a piece of the table holds.
+/// More than a piece of the table.
 const PHONES: u32 = 200;
 
 #[tokio::test]

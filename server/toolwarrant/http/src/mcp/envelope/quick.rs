@@ -1,13 +1,12 @@
-//! Reads a usual request and its parameters in one pass. This module exists for speed alone: the
-//! parent reads every message without it.
+//! Reads a usual request in one pass. This module exists for speed alone: the parent reads every
+//! message without it.
 
 use super::message::{Message, ParamMembers, Params, RpcRequest, VERSION, is_id};
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Reads a valid request together with its parameters. Returns `None` for any other message, which
-/// the parent checks in detail.
+/// Returns `None` for any message but a valid request.
 pub(super) fn read_request(json: &str) -> Option<Message<'_>> {
     // A derived reader would accept a list of an object's values as the object.
     json.trim_start().strip_prefix('{')?;
@@ -28,7 +27,7 @@ struct Usual<'a> {
     method: &'a RawValue,
     #[serde(borrow, default, deserialize_with = "object")]
     params: Option<ParamMembers<'a>>,
-    // A request does not have these members. A message with one of them twice is refused.
+    // Refuses a message with one of these members twice.
     #[serde(rename = "result")]
     _result: Option<IgnoredAny>,
     #[serde(rename = "error")]
@@ -48,7 +47,6 @@ enum ParamName {
     Other,
 }
 
-/// Reads an object. Rejects a list of its values, which a derived reader would accept.
 fn object<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ParamMembers<'a>>, D::Error> {
     struct Object;
     impl<'de> Visitor<'de> for Object {

@@ -5,10 +5,8 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_postgres::RunState;
 use toolwarrant_store::Integrity;
 
-/// A lease after which a test does not wait for long.
 const SHORT: Duration = Duration::from_millis(1_500);
 
-/// Starts to wait. Returns the claim to come, and the reason for the wait.
 pub(super) fn wait_to_lead(address: &Address, new: NewRun) -> (JoinHandle<Claim>, watch::Receiver<Waiting>) {
     let (shown, why) = watch::channel(Waiting::default());
     let address = address.clone();
@@ -70,7 +68,6 @@ async fn of_many_processes_one_leads_and_after_its_death_another_one_when_its_le
         let claim = waiting.remove(led).0.await.expect("no panic");
         let (clock, name) = (Clock::system(), states(&address).await.remove(0).0);
         let lease = Lease::new(clock.clone());
-        // It beats, so nobody takes its place.
         assert!(
             timeout(SHORT * 3, claim.keep(&lease, &clock, &watch::Sender::default())).await.is_err() && lease.stands()
         );
@@ -94,7 +91,7 @@ async fn a_leader_that_stands_still_loses_its_session_and_learns_that() {
     let why = stuck.keep(&lease, &clock, &watch::Sender::default()).await.to_string();
     assert!(why.contains("PostgreSQL"), "{why}");
     assert!(!lease.stands() && next.epoch > stuck.epoch);
-    // One whose run has ended, and whose session lives, learns it with its next beat.
+    // A process whose run has ended, and whose session lives, learns it with its next beat.
     let server = server().expect("it runs");
     server.count(&address, "UPDATE replica SET state = 'evicted'").await;
     let why = next.keep(&lease, &clock, &watch::Sender::default()).await.to_string();

@@ -10,7 +10,6 @@ use toolwarrant_base::text::Secret;
 
 const PASSWORD: &str = "hidden-7f3a";
 
-/// Opens the store at a URL with the password. Returns the reason why it cannot.
 async fn refusal(url: String) -> String {
     let address = Address { url, password: Some(Secret::new(PASSWORD.to_owned())) };
     Postgres::read(&address, KEY, "one".to_owned()).await.expect_err("there is no store").to_string()
@@ -69,14 +68,12 @@ async fn a_server_that_asks_for_the_password_without_encryption_does_not_get_it(
     }
 }
 
-/// A server with TLS on an address of its own, and the file with its certificate.
 struct Encrypted {
     server: TestPostgres,
     place: String,
     folder: TempDir,
 }
 
-/// The ways in which accounts of these names prove who they are.
 const ACCOUNTS: &str = "local all all trust\nhost all clear all password\nhost all hashed all md5\n\
                         host all all all scram-sha-256\n";
 
@@ -118,7 +115,6 @@ impl Encrypted {
         Some(Self { server, place, folder })
     }
 
-    /// Opens a store that an account has made. Returns the reason if that is refused.
     async fn open(&self, account: &str, parameters: &str) -> Result<(), String> {
         let schema = self.server.schema().await.expect("the server runs");
         let (_, options) = schema.url.split_once("options=").expect("a schema");

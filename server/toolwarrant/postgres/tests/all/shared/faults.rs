@@ -6,16 +6,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use toolwarrant_store::Integrity;
 
-/// The sessions of processes with the store.
 const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'toolwarrant%'";
 
-/// The session of the process that leads.
 const LEADER: &str = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1";
 
-/// The most sessions of a process.
 const SESSIONS_MAX: i64 = 6;
 
-/// A listener that accepts connections and says nothing.
 async fn silent() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -149,7 +145,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
         most = most.max(pair.query(SESSIONS).await.expect("the server runs").parse::<i64>().expect("a number"));
         sleep(Duration::from_millis(100)).await;
     }
-    // One that waits has one.
+    // A waiting process has one session.
     assert!(most <= SESSIONS_MAX + 1, "{most} sessions");
     assert_eq!(pair.query(LEADER).await.expect("the server runs"), leader, "another one would wait, too");
     waiting.abort();

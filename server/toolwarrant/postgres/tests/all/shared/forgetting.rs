@@ -6,13 +6,11 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Act, Changes, Channel, Claims, Operator, Origin, Role};
 use toolwarrant_postgres::SeenBeat;
 
-/// Changes the store as a copy would that has replaced the server.
 async fn replace_by_copy(address: &Address, synchronous: bool) {
     let sql = format!("UPDATE cluster SET timeline = '00000000', synchronous = {synchronous}");
     server().expect("it runs").count(address, &sql).await;
 }
 
-/// Returns the reason why a process does not lead.
 async fn obstacle(address: &Address) -> String {
     let (shown, mut why) = watch::channel(Waiting::default());
     let candidate = Candidate::new(address, run("next", KEY)).await.expect("the server runs");

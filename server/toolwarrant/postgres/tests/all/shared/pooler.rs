@@ -7,13 +7,12 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use toolwarrant_postgres::Address;
 
-/// The session of the server, and the server's answer to its start.
 struct Pooled {
     session: Mutex<UnixStream>,
     welcome: Vec<u8>,
 }
 
-/// Starts a pooler whose session has the schema of this address. Returns its own address.
+/// Returns the pooler's own address. Its session has the schema of `direct`.
 pub(crate) async fn start(socket: PathBuf, direct: &Address) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -41,7 +40,6 @@ pub(crate) async fn start(socket: PathBuf, direct: &Address) -> Address {
     Address { url: format!("postgres://tests@127.0.0.1:{port}/postgres"), password: None }
 }
 
-/// Serves one client, which takes the session for each transaction.
 async fn serve(mut client: TcpStream, pooled: Arc<Pooled>) -> Option<()> {
     let length = client.read_u32().await.ok()?;
     client.read_exact(&mut vec![0; length as usize - 4]).await.ok()?;
@@ -54,8 +52,7 @@ async fn serve(mut client: TcpStream, pooled: Arc<Pooled>) -> Option<()> {
                 return None;
             }
             session.write_all(&message).await.ok()?;
-            // A query and a sync are answered. The answer ends with the state of the session,
-            // which is `I` outside of a transaction.
+            // The answer ends with the state of the session, which is `I` outside of a transaction.
             let mut answer = Vec::new();
             while matches!(message[0], b'Q' | b'S') && answer.first() != Some(&b'Z') {
                 answer = read(&mut *session).await?;
@@ -69,7 +66,6 @@ async fn serve(mut client: TcpStream, pooled: Arc<Pooled>) -> Option<()> {
     }
 }
 
-/// Reads a message with its type and its length.
 async fn read(from: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let kind = from.read_u8().await.ok()?;
     let length = from.read_u32().await.ok()?;

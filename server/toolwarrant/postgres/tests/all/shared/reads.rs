@@ -5,7 +5,6 @@ use store_suite::alike;
 use tokio::task::JoinSet;
 use toolwarrant_store::Integrity;
 
-/// Returns the identity of a task of the suite.
 fn identity(number: u128) -> Identity {
     new(number, &format!("k{number}"), &format!("t{number}")).identity
 }

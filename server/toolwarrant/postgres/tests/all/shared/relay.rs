@@ -7,7 +7,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixStream};
 use toolwarrant_postgres::Address;
 
-/// A relay on a port of its own.
 pub(crate) struct Relay {
     port: u16,
     state: Arc<State>,
@@ -20,7 +19,6 @@ struct State {
     has_cut: AtomicBool,
 }
 
-/// A count that never comes to an end.
 const NEVER: u32 = u32::MAX;
 
 impl Relay {
@@ -37,7 +35,6 @@ impl Relay {
                 tokio::spawn(async move {
                     let ((from_client, to_client), (from_server, to_server)) =
                         (client.into_split(), server.into_split());
-                    // Either end ends the other.
                     tokio::select! {
                         () = relay(from_client, to_server, &state, true) => {}
                         () = relay(from_server, to_client, &state, false) => {}
@@ -48,18 +45,15 @@ impl Relay {
         Self { port, state }
     }
 
-    /// Returns the address through this relay.
     pub(crate) fn address(&self, direct: &Address) -> Address {
         let options = direct.url.split_once("options=").map(|(_, options)| options).unwrap_or_default();
         Address { url: format!("postgres://tests@127.0.0.1:{}/postgres?options={options}", self.port), password: None }
     }
 
-    /// Cuts a connection before the message after that many.
     pub(crate) fn cut_at(&self, messages: u32) {
         self.state.left.store(messages, SeqCst);
     }
 
-    /// Returns the number of messages since the start.
     pub(crate) fn count_messages(&self) -> u32 {
         NEVER - self.state.left.load(SeqCst)
     }
@@ -69,7 +63,7 @@ impl Relay {
     }
 }
 
-/// Passes messages on until the cut. The first message of a client has no type.
+/// Passes messages on. The first one of a client has no type.
 async fn relay(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

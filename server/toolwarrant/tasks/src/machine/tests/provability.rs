@@ -2,12 +2,10 @@
 
 use super::*;
 
-/// Two times at which the upstream has answered and the effect has settled, and the deadline, in
-/// seconds.
 const SETTLED: [u64; 3] = [15, 18, 21];
 const END: u64 = DEADLINE as u64;
 
-/// The provable directions, with the second from which each holds.
+/// With the second from which each holds.
 type Over = &'static [(u64, Provability)];
 
 const BLIND: Provability = Provability::Nothing("it has no eyes");
@@ -18,7 +16,6 @@ fn provability(over: Over, now: u64) -> Facts {
     Facts { provability, ..Facts::default() }
 }
 
-/// [`super::run`] with facts that change.
 fn live(policy: TaskPolicy, facts: impl Fn(u64) -> Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
     let mut task = Task::new(policy, at(0));
@@ -35,8 +32,8 @@ fn observation(task: &Task) -> String {
     task.evidence().expect("an end").observed.as_str().to_owned()
 }
 
-/// One row: its name, the provable directions, the upstream's answer, the readings with their
-/// times, the end, and a part of the evidence.
+/// The name, the provable directions, the answer, the readings, the end, and a part of the
+/// evidence.
 type ProvabilityRow = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<TaskStatus>, &'static str);
 
 const BOTH: Over = &[];
@@ -60,7 +57,6 @@ fn ok() -> Sent {
     Sent::Ok
 }
 
-/// Returns rows in which the provable directions do not change.
 fn rows_of_one_kind() -> Vec<ProvabilityRow> {
     use Verdict::{Absent, Present, Undecidable, Unreadable};
     let [first, second, third] = SETTLED;
@@ -140,7 +136,6 @@ fn rows_of_one_kind() -> Vec<ProvabilityRow> {
     ]
 }
 
-/// Returns rows in which the provable directions change.
 fn rows_that_change() -> Vec<ProvabilityRow> {
     use Verdict::{Absent, Present};
     let [first, second, third] = SETTLED;
@@ -231,13 +226,11 @@ fn a_baseline_is_taken_only_if_it_can_prove_something() {
     let send = Effect::Send(at(5));
     let (task, _, effects) = live(compared(), |now| provability(&[(0, BLIND)], now), &[(0, Event::Due)]);
     assert_eq!((task.phase, effects), (Phase::Sending, vec![send]));
-    // The reading finds out that the target cannot be read.
     let events = [(0, Event::Due), (4, Event::Baseline(None))];
     let (task, entries, effects) =
         live(compared(), |now| provability(&[(0, Provability::Both), (1, BLIND)], now), &events);
     assert_eq!((task.phase, effects), (Phase::Sending, vec![Effect::Baseline, Effect::Send(at(9))]));
     assert_eq!(entries, [Entry::Charge]);
-    // A write that could not be compared and never left has not failed for lack of a reading.
     let refused = [(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due), (2, Event::Sent(not_sent()))];
     let refused = [&refused[..], &[(6, Event::Due), (6, Event::Sent(not_sent()))]].concat();
     let (task, ..) = live(compared(), |now| provability(&[(0, BLIND)], now), &refused);
@@ -245,7 +238,6 @@ fn a_baseline_is_taken_only_if_it_can_prove_something() {
         (task.status(), &*observation(&task)),
         (Some(TaskStatus::Failed), "no request ever left, so nothing was done")
     );
-    // The target turned out to be unreadable between two attempts.
     let events = [(0, Event::Due), (4, Event::Baseline(None)), (7, Event::Due)];
     let (task, ..) = live(compared(), |now| provability(&[(0, Provability::Both), (5, BLIND)], now), &events);
     assert_eq!(task.phase, Phase::Sending);
@@ -308,8 +300,6 @@ fn a_reading_that_ends_after_the_deadline_is_the_last() {
     assert_eq!((ended.status(), ended.finished_at), (Some(TaskStatus::Timeout), Some(at(END + 29))));
 }
 
-/// True if the probe compares; the events, of which the last meets a target that is no longer
-/// served; the entries.
 type Unsent<'a> = (bool, &'a [(u64, Event)], &'a [Entry]);
 
 #[test]

@@ -2,14 +2,12 @@
 
 use super::*;
 
-/// A moment by a clock that is this many milliseconds ahead.
 fn by(ahead: i64, moment: Timestamp) -> Timestamp {
     Timestamp(moment.0.saturating_add_signed(ahead))
 }
 
 /// The former leader decides to send, stands still, and sends at its last moment. The successor
-/// reads what it committed. Whatever their clocks show, it does not act before the request has
-/// arrived.
+/// reads what it committed.
 #[test]
 fn a_successor_waits_until_a_send_has_arrived_by_clocks_that_differ_by_anything() {
     let day = 86_400_000;
@@ -26,7 +24,6 @@ fn a_successor_waits_until_a_send_has_arrived_by_clocks_that_differ_by_anything(
         assert_eq!((taken.task.phase, taken.effect), (Phase::Sending, None), "seed {seed}");
         // A request that was confirmed right before the takeover may leave a little later.
         let arrives = arrives.max(taken_at.plus(SEND_WINDOW + SEND_PATIENCE));
-        // If the successor fails later, it finds the task again, and waits as long.
         let found = step(taken.task.clone(), Event::Found, by(successor, taken_at), FACTS).task;
         for task in [taken.task, found] {
             let acts = by(-successor, task.wake_at.expect("a wait"));
@@ -47,10 +44,8 @@ fn a_successor_counts_no_reading_before_the_effect_has_settled_by_either_clock()
         step(task, reading(Verdict::Absent), at(seconds), Facts::default()).task.settled.absent
     };
     assert_eq!([after(Event::Due, 10), after(Event::TakenOver, 11), after(Event::TakenOver, 12)], [1, 0, 1]);
-    // The answer was there before the takeover.
     let taken = step(task.clone(), Event::TakenOver, at(1), Facts::default()).task;
     assert_eq!(taken.outcome, Some((UpstreamAnswer::Ok, at(1))));
-    // The target cools down for as much longer.
     let (_, entries, _) =
         run(policy(probe(false), true), Facts::default(), &[&sent[..], &[(1, reading(Verdict::Present))]].concat());
     let taken = step(task, Event::TakenOver, at(1), Facts::default()).task;

@@ -30,8 +30,6 @@ fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
     }
 }
 
-/// Returns the seconds at which a write with this answer is read, if its readings all have this
-/// verdict.
 fn times_of_readings(answer: Sent, verdict: Verdict, provability: Provability) -> Vec<u64> {
     let sent = [(0, Event::Due), (0, Event::Sent(answer))];
     let (mut task, ..) = run(policy(probe(false), false), Facts::default(), &sent);
@@ -50,9 +48,7 @@ fn times_of_readings(answer: Sent, verdict: Verdict, provability: Provability) -
 fn readings_back_off_and_follow_each_other_closely_once_the_effect_has_settled() {
     assert_eq!(times_of_readings(Sent::Ok, Verdict::Unreadable, Provability::Both), [0, 3, 6, 10, 13, 26, 52, 60]);
     assert_eq!(times_of_readings(Sent::Ok, Verdict::Absent, Provability::Both), [0, 3, 6, 10, 13]);
-    // A reading that proves nothing here is taken once more, at the deadline.
     assert_eq!(times_of_readings(Sent::Ok, Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 60]);
-    // A reported failure ends with the second one.
     let refused = Sent::Err("no".into());
     assert_eq!(times_of_readings(refused, Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 13]);
 }

@@ -1,4 +1,5 @@
-//! The clients of two processes, who call, read and poll, and an operator who revokes their keys.
+//! The clients of two processes, which call, read and poll, and an operator that revokes their
+//! keys.
 //!
 //! A request goes to any process that answers. Repetitions can reach the other one.
 
@@ -20,28 +21,23 @@ use toolwarrant_core::tasks::{LongPoll, Poll, TaskStatus, Tasks};
 use toolwarrant_tasks::engine::Engine;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
-/// The id of an application, and its key.
 type Account = (String, Arc<NewKey>);
 
-/// A signed request that changes nothing. Equal ones are repetitions.
+/// Equal ones are repetitions.
 #[derive(Clone, Debug)]
 pub(super) struct SignedRead {
-    /// The name of the application.
     pub(super) name: Arc<str>,
     pub(super) nonce: &'static str,
-    /// The time of signing, in Unix seconds.
+    /// In Unix seconds.
     pub(super) signed: u64,
 }
 
-/// The credentials of the clients, and what they were told.
 pub(super) struct Clients {
-    /// The account of each name.
     accounts: Mutex<HashMap<Arc<str>, Account>>,
-    /// Keys whose revocation was confirmed.
     revoked: Mutex<Vec<Arc<NewKey>>>,
-    /// The reads that were answered: key, nonce and time of signing.
+    /// Key, nonce and time of signing.
     reads: Mutex<HashSet<(String, &'static str, u64)>>,
-    /// The ends of tasks, as polls were told.
+    /// As polls reported them.
     ends: Mutex<Vec<(String, TaskStatus)>>,
 }
 
@@ -57,13 +53,12 @@ impl Clients {
     }
 }
 
-/// The parts of a process that answer clients.
 pub(super) struct Front {
     pub(super) body: Arc<Body>,
     pub(super) epoch: u64,
     pub(super) registry: Registry,
     pub(super) nonces: Nonces,
-    /// The clock of the nonces, which follows that of the process.
+    /// Follows the clock of the process.
     pub(super) wall: Clock,
     pub(super) engine: Arc<Engine>,
     /// True once it hands over. A request under way holds it.
@@ -85,7 +80,7 @@ impl Front {
 
 impl Pair {
     /// Checks that no process answers which another has replaced, or with a key after its
-    /// revocation was confirmed. One that stands still answers nothing.
+    /// revocation was confirmed. A process that stands still answers nothing.
     pub(super) fn check_all_answers(&self) {
         let slots = self.slots();
         let fronts = slots.iter().flatten().filter_map(|process| process.front.as_ref());
@@ -103,13 +98,11 @@ impl Pair {
         }
     }
 
-    /// Returns true if the process may answer this caller, and checks that.
     fn may_answer(&self, front: &Front, caller: &Caller) -> bool {
         self.check_answers(front);
         front.registry.access().renew(caller, &front.body.clock).is_ok()
     }
 
-    /// Brings a request to a process that answers, as soon as there is one.
     pub(super) fn reach<F>(self: &Arc<Self>, request: impl FnOnce(Arc<Self>, Arc<Front>) -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -177,14 +170,12 @@ impl Pair {
         }
     }
 
-    /// Waits for the end of a task.
     async fn answer_poll(self: Arc<Self>, front: Arc<Front>, id: String, key: Arc<NewKey>) {
         let is_closed = front.is_closed.read().await;
         let Ok(caller) = front.authenticate(&key) else { return };
         if *is_closed {
             return;
         }
-        // No world takes that long.
         let (wait, hold_at_most, interval) = (Some(Duration::from_hours(24)), Duration::ZERO, Duration::ZERO);
         let poll = Poll { caller: &caller, id: &id, wait, hold_at_most, hold: LongPoll::Allowed, interval };
         let told = front.engine.poll(poll).await.ok().filter(|_| self.may_answer(&front, &caller));
@@ -192,7 +183,6 @@ impl Pair {
         self.clients.ends.lock().expect("no panic").extend(ended);
     }
 
-    /// Returns each end of a task that a poll was told, and that is not its end.
     pub(super) async fn find_wrong_ends(&self) -> Vec<String> {
         let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
         let records = self.world.platters.memory.tasks(all).await.expect("memory").records;
@@ -203,7 +193,6 @@ impl Pair {
         ends.iter().filter(|end| !is_end(end)).map(|end| format!("a poll was told {end:?}")).collect()
     }
 
-    /// Revokes the key of an application, and then issues another.
     pub(super) async fn revoke(self: Arc<Self>, front: Arc<Front>, name: Arc<str>) {
         let (id, key) = self.clients.account(&name);
         let revoked = front.registry.revoke_key(&key.key_id, &origin()).await;

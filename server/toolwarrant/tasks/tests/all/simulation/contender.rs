@@ -24,7 +24,7 @@ use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::machine::Sent;
 
-/// The times of the product's claim.
+/// As in the product.
 const LEASE: Duration = Duration::from_secs(5);
 const MARGIN: Duration = Duration::from_secs(1);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
@@ -34,11 +34,9 @@ const ASK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     is_tight: bool,
-    /// To connect to the upstream.
     connect: u64,
     /// Between the permission to send and the first byte.
     stall: u64,
-    /// On its way, if it is slow.
     pub(super) travel: u64,
 }
 
@@ -51,7 +49,6 @@ impl Pace {
         Self { is_tight, connect, stall, travel: 9_900 }
     }
 
-    /// Returns a time of at most `millis`; in a tight world exactly that, mostly.
     pub(super) fn draw(&self, nature: &Nature, millis: u64) -> u64 {
         if self.is_tight && nature.chance(80) { millis } else { nature.below(millis + 1) }
     }
@@ -63,20 +60,17 @@ impl Pace {
 pub(super) struct Body {
     pub(super) nature: Arc<Nature>,
     pub(super) clock: Clock,
-    /// How far its clock is ahead, in milliseconds.
+    /// In milliseconds.
     pub(super) ahead: i64,
     way: Arc<Way>,
     pub(super) pace: Pace,
     frozen_until: Mutex<Timestamp>,
-    /// Sends in progress.
     hands: Mutex<JoinSet<()>>,
     lease: Lease,
-    /// Its session at the store.
     pub(super) session: AtomicU64,
 }
 
 impl Body {
-    /// Makes a process on a machine whose clock is that many milliseconds ahead.
     pub(super) fn new(nature: &Arc<Nature>, way: &Arc<Way>, pace: Pace, ahead: i64) -> Self {
         let clock = Clock::start_at(Timestamp(nature.clock.now().0.saturating_add_signed(ahead)));
         let (nature, way, lease) = (Arc::clone(nature), Arc::clone(way), Lease::new(clock.clone()));
@@ -84,14 +78,12 @@ impl Body {
         Self { nature, clock, ahead, way, pace, frozen_until, hands, lease, session }
     }
 
-    /// Connects to the upstream.
     pub(super) async fn connect(&self) {
         let connect = self.pace.draw(&self.nature, self.pace.connect);
         self.nature.clock.sleep_until(self.nature.clock.now().plus(Duration::from_millis(connect))).await;
         self.thaw().await;
     }
 
-    /// Stands still right before the first byte of a request leaves. No check comes after that.
     pub(super) async fn stall(&self) {
         let stall = Duration::from_millis(self.pace.draw(&self.nature, self.pace.stall));
         let until = self.nature.clock.now().plus(stall);
@@ -114,7 +106,6 @@ impl Body {
         let mut frozen_until = self.frozen_until.lock().expect("no panic");
         *frozen_until = until.max(*frozen_until);
         if self.nature.is(Mutant::LeaseByTimer) && self.lease.stands() {
-            // A part of the time is left when the process goes on.
             let (clock, lease) = (self.nature.clock.clone(), self.lease.clone());
             tokio::spawn(async move {
                 clock.sleep_until(until).await;
@@ -148,14 +139,12 @@ impl Body {
         poll_fn(poll).await
     }
 
-    /// Waits until the process is not frozen.
     pub(super) async fn thaw(&self) {
         while self.is_frozen() {
             self.nature.clock.sleep_until(self.frozen_until()).await;
         }
     }
 
-    /// Lets the store do `work`.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         is_beat: bool,
@@ -168,7 +157,6 @@ impl Body {
     }
 }
 
-/// Ends a send that is given up.
 struct Guard<'a> {
     body: &'a Body,
     abort: AbortHandle,
@@ -182,10 +170,8 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// A running process, which leads or waits.
 pub(super) struct Contender {
     pub(super) body: Arc<Body>,
-    /// Set while it leads.
     pub(super) front: Option<Arc<Front>>,
     pub(super) calls: JoinSet<()>,
     pub(super) stop: Option<oneshot::Sender<()>>,
@@ -193,7 +179,6 @@ pub(super) struct Contender {
 }
 
 impl Contender {
-    /// Starts a process at a place.
     pub(super) fn start(pair: &Arc<Pair>, place: usize, body: Body) -> Self {
         let (body, (stop, stopped)) = (Arc::new(body), oneshot::channel());
         let (pair, its) = (Arc::clone(pair), Arc::clone(&body));
@@ -212,16 +197,13 @@ impl Drop for Contender {
     }
 }
 
-/// The view of a waiting process, each part with the time since which it is known.
+/// With the time since which each part is known.
 #[derive(Default)]
 struct Watched {
-    /// The run that leads, and its latest beat.
     beat: Option<((u64, u64), Timestamp)>,
-    /// The session that has the lock.
     holder: Option<(u64, Timestamp)>,
 }
 
-/// Notes what is known since now, unless it was known before. Returns the time for which it is.
 fn note<T: PartialEq>(known: &mut Option<(T, Timestamp)>, seen: T, now: Timestamp) -> Duration {
     if known.as_ref().is_none_or(|(known, _)| *known != seen) {
         *known = Some((seen, now));
@@ -230,7 +212,6 @@ fn note<T: PartialEq>(known: &mut Option<(T, Timestamp)>, seen: T, now: Timestam
 }
 
 impl Pair {
-    /// Lives as a process: waits for the claim, then leads until that ends.
     async fn contend(self: &Arc<Self>, place: usize, body: &Arc<Body>, stopped: oneshot::Receiver<()>) {
         let (epoch, memory) = self.wait_to_lead(place, body).await;
         self.world.nature.note(|| format!("process {place} leads as {epoch}"));
@@ -241,7 +222,6 @@ impl Pair {
         }
     }
 
-    /// Waits until the former leader cannot act any more, and begins a run.
     async fn wait_to_lead(self: &Arc<Self>, place: usize, body: &Body) -> (u64, Memory) {
         let (mut watched, former) = (Watched::default(), self.folders[place].load(Relaxed));
         let mut session = self.claim.connect();
@@ -274,14 +254,12 @@ impl Pair {
         }
     }
 
-    /// Begins a run at the store. No other process may answer from now on.
     fn begin(&self, session: u64) -> Result<(u64, Memory), StoreError> {
         let begun = self.claim.begin(session, &self.world.platters.memory)?;
         self.check_all_answers();
         Ok(begun)
     }
 
-    /// Beats until the claim is lost.
     async fn beat(&self, body: &Body, epoch: u64) {
         let Nature { clock, .. } = &*self.world.nature;
         let session = body.session.load(Relaxed);
@@ -296,7 +274,6 @@ impl Pair {
         }
     }
 
-    /// Leads until it is stopped, and hands over.
     async fn lead(
         self: &Arc<Self>,
         place: usize,

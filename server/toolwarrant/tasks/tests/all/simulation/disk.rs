@@ -18,47 +18,35 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
-/// The most by which the clocks of two machines differ. The engine adds it to cool-downs.
 const CLOCKS_APART: Duration = Duration::from_secs(2);
 
 /// Time after which the sender of a step gives it up. It may land later. An acceptance is never
 /// given up: when it is reported as failed, it has landed, or it never will.
 const STEP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The state that survives a process.
 #[derive(Debug, Default)]
 pub(super) struct Platters {
     pub(super) memory: Arc<Memory>,
-    /// Refunds that a mutant wrote in a separate transaction.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
-    /// The part that decides about further acceptances.
     pub(super) holds: Mutex<Holds>,
-    /// The disk of the process that leads, if it is one of two.
     leading: Mutex<Option<Arc<Drive>>>,
-    /// Violations that were noticed at the time they happened.
     pub(super) violations: Mutex<Vec<String>>,
 }
 
-/// Everything that tasks hold, or have used up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holds {
-    /// The identity of every task in flight.
     in_flight: HashMap<TaskId, Identity>,
-    /// The end of the cool-down of each target.
     cool_downs: HashMap<String, Timestamp>,
-    /// The nonces of accepted tasks.
     nonces: HashSet<Box<[u8]>>,
 }
 
 impl Platters {
-    /// Records a violation.
     pub(super) fn violate(&self, what: String) {
         self.violations.lock().expect("no panic").push(what);
     }
 }
 
 impl Holds {
-    /// Records an acceptance. Returns its violations.
     fn accept(
         &mut self,
         (id, identity): (TaskId, Identity),
@@ -84,30 +72,24 @@ impl Holds {
     }
 }
 
-/// The disk from the point of view of one process.
 #[derive(Debug)]
 pub(super) struct Disk {
     drive: Arc<Drive>,
-    /// The process, if it is one of two. The disk is on another machine.
     body: Option<Arc<Body>>,
-    /// Set once the process has found its tasks.
     pub(super) has_started: AtomicBool,
 }
 
-/// The disk without the way to it.
 #[derive(Debug)]
 struct Drive {
     nature: Arc<Nature>,
     platters: Arc<Platters>,
-    /// The platters, as this process opened them.
+    /// As this process opened them.
     memory: Arc<Memory>,
-    /// How far the clock of the process is ahead, in milliseconds.
+    /// In milliseconds.
     ahead: i64,
-    /// The time until which the disk stands still. Set when the process has a successor.
     frozen_until: Mutex<Option<Timestamp>>,
     /// Steps that a mutant has not written yet.
     held: Mutex<HashMap<TaskId, Advance>>,
-    /// Tasks that this process has written.
     mine: Mutex<HashSet<TaskId>>,
 }
 
@@ -116,14 +98,12 @@ impl Disk {
         Self { drive: Arc::new(Drive::new(nature, platters, memory, 0)), body: None, has_started: false.into() }
     }
 
-    /// Opens the disk for one of two processes, which leads from now on.
     pub(super) fn reach(body: &Arc<Body>, platters: &Arc<Platters>, memory: Arc<Memory>) -> Self {
         let drive = Arc::new(Drive::new(&body.nature, platters, memory, body.ahead));
         *platters.leading.lock().expect("no panic") = Some(Arc::clone(&drive));
         Self { drive, body: Some(Arc::clone(body)), has_started: false.into() }
     }
 
-    /// Makes the disk stand still from the next operation on.
     pub(super) fn freeze(&self, until: Timestamp) {
         *self.drive.frozen_until.lock().expect("no panic") = Some(until);
     }
@@ -157,7 +137,6 @@ impl Drive {
         Self { nature: Arc::clone(nature), platters: Arc::clone(platters), memory, ahead, frozen_until, held, mine }
     }
 
-    /// Returns the true time of a moment by the clock of the process.
     fn true_time(&self, moment: Timestamp) -> Timestamp {
         Timestamp(moment.0.saturating_add_signed(-self.ahead))
     }
@@ -172,7 +151,6 @@ impl Drive {
         }
     }
 
-    /// Writes, unless the disk fails before or after writing.
     async fn write<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.wait().await;
         let fails = self.nature.chance(self.nature.weather.broken_disk);

@@ -1,60 +1,50 @@
-//! The events of a world: calls of clients, the ends and starts of processes, and changes of
-//! applications. Its seed decides them.
+//! The events of a world, as its seed decides them.
 
 use super::wheels::Act;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::random::SplitMix;
 
-/// The names of the applications.
 pub(super) const NAMES: [&str; 2] = ["one", "two"];
 
-/// A call of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) application: Arc<str>,
     pub(super) wheel: usize,
     pub(super) act: Act,
     pub(super) key: Option<&'static str>,
-    /// The time after which the client disconnects.
+    /// Then the client disconnects.
     pub(super) patience: Option<Duration>,
 }
 
-/// A change of an application or its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
     Suspend,
     Resume,
-    /// Sets its request budget in any 60 seconds.
+    /// Sets the request budget in any 60 seconds.
     Rate(u32),
     Delete,
-    /// Deletes it and creates another of its name.
     Replace,
     Revoke,
     /// Rotates the key, or issues another if it is revoked.
     Rotate,
 }
 
-/// An event from outside.
 #[derive(Clone, Debug)]
 pub(super) enum Happens {
     Call(Call),
-    /// The process dies.
     Crash,
-    /// The process stands still for this time, and another starts next to it.
+    /// Another process starts next to it.
     Freeze(Duration),
     Start,
-    /// The operator changes the application of that name.
     Change(Arc<str>, Change),
 }
 
-/// Returns the events of a world, each with its time after the start.
 pub(super) fn draw(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
     let span = [5_000, 60_000][random.below(2) as usize];
     let calls = draw_calls(random, span).into_iter();
     let mut events: Vec<_> = calls.map(|(at, call)| (at, Happens::Call(call))).collect();
     for _ in 0..[0, 0, 1, 1, 2, 3][random.below(6) as usize] {
-        // At a random moment, or shortly after a call.
         let called: Vec<Duration> = events.iter().map(|(at, _)| *at).collect();
         let at = match random.below(2) {
             0 => Duration::from_millis(random.below(span + 30_000)),
@@ -71,7 +61,6 @@ pub(super) fn draw(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
     events
 }
 
-/// Returns the calls of a world, in `span` milliseconds. Some are repeated.
 pub(super) fn draw_calls(random: &mut SplitMix, span: u64) -> Vec<(Duration, Call)> {
     let (mut calls, wheels) = (Vec::new(), 1 + random.below(2));
     for number in 0..2 + random.below(4) {

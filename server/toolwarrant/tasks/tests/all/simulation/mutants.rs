@@ -2,7 +2,6 @@
 
 use super::{Outcome, first_violation, live, pair};
 
-/// A missing safeguard, or a false claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mutant {
     SendBeforePersisting,
@@ -14,41 +13,30 @@ pub(super) enum Mutant {
     NoSendNotAfter,
     CheckThenInsert,
     LockReleasedEarly,
-    /// Claims that a reading proves absence, even if it does not.
     BelieveEachAbsence,
-    /// Claims that a reading proves presence, even if it does not.
     BelieveEachPresence,
-    /// Claims that a target can be read, even if it cannot.
     HopeToSee,
     /// Repeats the first answer about provable directions for the whole task.
     AskOnce,
     /// Reports an operation whose outcome is lost as pending.
     WaitForTheLost,
-    /// Claims that a target is served, even if it no longer is.
     HopeForReturn,
-    /// Compares a reading with a baseline that was never taken.
     InventBaseline,
     /// Takes each recent change for the effect of a request that was sent without a baseline.
     BelieveEachYouth,
-    /// Sends at any time, without confirmation.
     NoGate,
-    /// Sends in time, whether or not the lease stands.
     SendWithoutLease,
-    /// Looks at the lease before it connects.
     ConfirmBeforeConnecting,
     /// Ends a lease by a timer, which stands still with the process.
     LeaseByTimer,
     /// Extends a lease from the moment at which a beat was answered.
     LeaseFromAnswer,
-    /// Answers whether or not the lease stands.
     AnswerWithoutLease,
     /// Leads as soon as the session lock is free.
     TakeOverAtOnce,
     /// Waits for a send of the former leader by the times that its clock has made.
     QuiesceByOwnersClock,
-    /// Lets a former leader write.
     NoFence,
-    /// Gives an acceptance up that may still land.
     AcceptanceGivenUp,
     /// Takes reads that were signed before the start.
     BelieveEachRead,
@@ -56,11 +44,10 @@ pub(super) enum Mutant {
     NoncesOfOneClock,
     /// Ends a cool-down by the clock of the machine that began it.
     CoolDownOfOneClock,
-    /// Confirms a revocation that is not stored.
     UnstoredRevocation,
 }
 
-/// The mutants of one process, each with the seed of a world that catches it.
+/// With the seed of a world that catches each.
 const OF_ONE: [(Mutant, u64); 17] = [
     (Mutant::SendBeforePersisting, 2),
     (Mutant::BlindResendOnRecovery, 2),
@@ -81,7 +68,6 @@ const OF_ONE: [(Mutant, u64); 17] = [
     (Mutant::BelieveEachYouth, 3715),
 ];
 
-/// The mutants of two processes, each with the seed of a world that catches it.
 const OF_TWO: [(Mutant, u64); 15] = [
     (Mutant::NoGate, 76),
     (Mutant::SendWithoutLease, 76),
@@ -100,13 +86,10 @@ const OF_TWO: [(Mutant, u64); 15] = [
     (Mutant::UnstoredRevocation, 2),
 ];
 
-/// Runs the world of a seed, which may be one of two processes.
 type Live = fn(u64, Option<Mutant>, bool) -> Outcome;
 
-/// Number of worlds in which a mutant is searched for.
 const SEARCHED: u64 = 10_000;
 
-/// Checks that each mutant breaks a promise in its world.
 fn assert_caught(mutants: &[(Mutant, u64)], live: Live) {
     let lives = |(mutant, seed): &&(Mutant, u64)| live(*seed, Some(*mutant), false).violations.is_empty();
     let survivors: Vec<_> = mutants.iter().filter(lives).collect();

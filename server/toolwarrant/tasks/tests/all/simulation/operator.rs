@@ -1,4 +1,4 @@
-//! An operator who changes applications and keys while their tasks are in flight.
+//! An operator that changes applications and keys while their tasks are in flight.
 //!
 //! Each world runs twice. With the operator, a client calls the engine only if the registry admits
 //! it at that moment. Without the operator, the clients make exactly those calls, as the same
@@ -26,29 +26,24 @@ use toolwarrant_tasks::engine::Engine;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
 mod contract {
-    //! The print shop's contract: a registry needs one.
     toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
 }
 
-/// Distinguishes the generators of an operator from those of the world.
 const OPERATOR: u64 = 0x6f70_6572_6174_6f72;
 
-/// The registry of a world, and the credentials of its clients.
 pub(super) struct Registered {
     registry: Registry,
     nature: Arc<Nature>,
     platters: Arc<Platters>,
     random: Random,
-    /// The id of the application of each name, and its key.
     pub(super) accounts: HashMap<Arc<str>, (String, NewKey)>,
-    /// A caller of each application, also of those that were deleted.
+    /// Also of those that were deleted.
     callers: Vec<Caller>,
-    /// The number of tasks in flight of the changed application, summed over all changes.
     pub(super) met: u64,
 }
 
 impl Registered {
-    /// Registers an application of each name. They see no targets but those of their own tasks.
+    /// Registers applications that see no targets but those of their own tasks.
     pub(super) async fn new(seed: u64, nature: &Arc<Nature>, platters: &Arc<Platters>) -> Self {
         let random = Random::from_seed(seed ^ OPERATOR);
         let registry = open(Arc::clone(&platters.memory), &nature.clock, &random, None).await;
@@ -61,7 +56,6 @@ impl Registered {
         registered
     }
 
-    /// Loads the registry from the store, as the start of a process does.
     pub(super) async fn reopen(&mut self) {
         self.registry = open(Arc::clone(&self.platters.memory), &self.nature.clock, &self.random, None).await;
     }
@@ -81,8 +75,7 @@ impl Registered {
         self.registry.access().authenticate(shown, None, &self.nature.clock).ok()
     }
 
-    /// Carries out a change. Returns any other event, unless it is a call that is refused. A call
-    /// then has the id of its application.
+    /// Returns any other event, unless it is a call that is refused.
     pub(super) async fn filter(&mut self, happens: Happens) -> Option<Happens> {
         match happens {
             Happens::Call(call) => {
@@ -133,8 +126,8 @@ impl Registered {
         changed.map(drop)
     }
 
-    /// Returns each application that cannot read a task of its own, or can read one of another. One
-    /// that has the id of another, such as a former one of its name, could read its tasks, too.
+    /// Returns each application that cannot read a task of its own, or can read one of another. A
+    /// new application with the id of a former one could read its tasks, too.
     pub(super) async fn find_wrong_readers(&self, engine: &Engine) -> Vec<String> {
         let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
         let records = self.platters.memory.tasks(all).await.expect("memory").records;
@@ -163,7 +156,6 @@ impl Registered {
     }
 }
 
-/// Opens the registry of a process.
 pub(super) async fn open(store: Arc<Memory>, clock: &Clock, random: &Random, lease: Option<Lease>) -> Registry {
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
     let (prefixes, clock, random) = (KeyPrefixes { id: "tk_", secret: "ts_" }, clock.clone(), random.clone());
@@ -176,7 +168,6 @@ pub(super) fn origin() -> Origin {
     Origin { operator, command: "test".to_owned() }
 }
 
-/// Adds changes, each of them after a call, of the application that calls.
 fn add_changes(seed: u64, mut events: Vec<(Duration, Happens)>) -> Vec<(Duration, Happens)> {
     let mut random = SplitMix(seed ^ OPERATOR);
     let call = |(at, happens): &(Duration, Happens)| match happens {
@@ -202,8 +193,6 @@ fn add_changes(seed: u64, mut events: Vec<(Duration, Happens)>) -> Vec<(Duration
     events
 }
 
-/// Runs a world with its operator and without. Returns the first run, and every broken promise and
-/// difference of both.
 fn live_twice(seed: u64, telling: bool) -> (Outcome, Vec<String>) {
     let with = live_through(seed, None, telling, |events| add_changes(seed, events));
     let without = live_through(seed, None, telling, |_| with.happened.clone());
@@ -218,7 +207,6 @@ fn live_twice(seed: u64, telling: bool) -> (Outcome, Vec<String>) {
 
 #[test]
 fn an_operator_changes_no_charge_and_no_end_of_tasks_in_flight() {
-    // Each takes about as long as four others.
     let Worlds { worlds, first, .. } = Worlds::from_options(800);
     let worlds = worlds.div_ceil(4);
     let met = AtomicU64::new(0);

@@ -1,10 +1,9 @@
 //! Worlds of two processes on two machines, one of which leads, with one store.
 //!
-//! Each machine has its way to the store, and a clock that is up to a second off. Processes die,
-//! stand still, are cut off from the store, lose their session, and stop as planned. When the
-//! leader has been silent for longer than its lease, the other one begins a run and starts as after
-//! a crash. The former leader goes on until a beat fails. The promises are those of one process,
-//! over both. No process answers after another has begun, or with a key after its revocation was
+//! Each machine has its way to the store, and a clock that is up to a second off. When the leader
+//! has been silent for longer than its lease, the other one begins a run and starts as after a
+//! crash. The former leader goes on until a beat fails. The promises are those of one process, over
+//! both. No process answers after another has begun, or with a key after its revocation was
 //! confirmed.
 //!
 //! A third of the worlds is pressing. All requests are slow, none may be repeated, and the leader
@@ -29,62 +28,51 @@ use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::store::TaskStore;
 
-/// Distinguishes the generator of these worlds from that of the others.
 const PAIR: u64 = 0x7477_6f20_7061_6972;
 
-/// Longest time from the end of a leader until the next one goes on with its tasks: it waits for
-/// silence, starts, and a send may still arrive.
+/// From the end of a leader until the next one goes on with its tasks: it waits for silence,
+/// starts, and a send may still arrive.
 const TAKEOVER: Duration = Duration::from_secs(30);
 
-/// An event from outside.
 #[derive(Clone, Debug)]
 enum Strike {
     Call(Call, Option<&'static str>),
     Read(SignedRead),
-    /// The operator revokes the key of an application.
     Revoke(Arc<str>),
-    /// A fault of the store, or of the way to it, for this time.
     Outage(Fault, Duration),
     At(Victim, Blow),
 }
 
-/// The process that an event hits.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Leader,
     Other,
 }
 
-/// An event at one process.
 #[derive(Clone, Copy, Debug)]
 enum Blow {
-    /// The process dies, and starts again after this time.
+    /// The process starts again after this time.
     Crash(Duration),
-    /// The process stands still for this time.
     Freeze(Duration),
-    /// It stops as planned.
     Stop,
-    /// The store ends its session.
     Disconnect,
-    /// A fault of the way to the store for this time, perhaps of beats alone.
+    /// Perhaps of beats alone.
     Trouble(Fault, bool, Duration),
 }
 
-/// The two processes of a world.
 pub(super) struct Pair {
     pub(super) world: World,
     pub(super) claim: Arc<Claim>,
     pub(super) clients: Clients,
     pace: Pace,
     ways: [Arc<Way>; 2],
-    /// How far the clock of each machine is ahead, in milliseconds.
+    /// In milliseconds.
     ahead: [i64; 2],
-    /// The epoch of the last run of each data folder.
+    /// Of the last run.
     pub(super) folders: [AtomicU64; 2],
     slots: Mutex<[Option<Contender>; 2]>,
 }
 
-/// Returns the events, each with its time after the start.
 fn draw(random: &mut SplitMix, is_pressing: bool) -> Vec<(Duration, Strike)> {
     let span = [5_000, 60_000][random.below(2) as usize];
     let mut events: Vec<_> = draw_calls(random, span)
@@ -92,7 +80,6 @@ fn draw(random: &mut SplitMix, is_pressing: bool) -> Vec<(Duration, Strike)> {
         .map(|(at, call)| (at, Strike::Call(call, [None, None, Some("x"), Some("y")][random.below(4) as usize])))
         .collect();
     if is_pressing {
-        // The lease ends while a process sends.
         let (called, _) = events[random.below(events.len() as u64) as usize];
         let at = called.saturating_sub(Duration::from_millis(2_500 + random.below(2_600)));
         let cut = Blow::Trouble(Fault::Cut, true, Duration::from_secs(20));
@@ -100,7 +87,6 @@ fn draw(random: &mut SplitMix, is_pressing: bool) -> Vec<(Duration, Strike)> {
     }
     let strikes = if is_pressing { [2, 2, 3, 3, 4, 4] } else { [0, 1, 1, 2, 3, 4] };
     for _ in 0..strikes[random.below(6) as usize] {
-        // At a random moment, or while a process sends what it was called for.
         let (called, _) = events[random.below(events.len() as u64) as usize];
         let soon = [1_500, 7_000][random.below(2) as usize];
         let at = Duration::from_millis(match random.below(3) {
@@ -133,7 +119,6 @@ fn draw(random: &mut SplitMix, is_pressing: bool) -> Vec<(Duration, Strike)> {
     events
 }
 
-/// Returns a signed read shortly before a moment, and repetitions of it.
 fn draw_reads(random: &mut SplitMix, at: Duration) -> Vec<(Duration, Strike)> {
     let (name, nonce) = (events::NAMES[random.below(2) as usize], ["r", "s"][random.below(2) as usize]);
     let at = at.saturating_sub(Duration::from_millis(random.below(1_000)));
@@ -143,8 +128,6 @@ fn draw_reads(random: &mut SplitMix, at: Duration) -> Vec<(Duration, Strike)> {
     after.into_iter().map(|after| (at + after, Strike::Read(read.clone()))).collect()
 }
 
-/// Makes a world in which it matters most when a request leaves: none may be repeated, all are slow
-/// and act.
 fn press(events: &mut [(Duration, Strike)], weather: Weather) -> Weather {
     for (at, strike) in events {
         if let Strike::Call(Call { act: act @ Act::Paint(_), .. }, _) = strike {
@@ -154,7 +137,6 @@ fn press(events: &mut [(Duration, Strike)], weather: Weather) -> Weather {
     Weather { refused: 0, lost_requests: 0, slow_answers: 80, errors: 0, swallowed: 0, dark: 0, ..weather }
 }
 
-/// Runs the world of two processes of that seed.
 pub(super) fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
@@ -230,8 +212,6 @@ impl Pair {
         self.slots.lock().expect("no panic")
     }
 
-    /// Returns true if a process leads, the other one waits, nothing keeps them from their work,
-    /// and no client waits.
     fn is_calm(&self) -> bool {
         let mut slots = self.slots();
         for Contender { calls, .. } in slots.iter_mut().flatten() {
@@ -242,7 +222,6 @@ impl Pair {
         is_whole && *self.world.started.lock().expect("no panic") < self.world.nature.clock.now()
     }
 
-    /// Records that something keeps the processes from their work until then.
     fn disturb(&self, until: Timestamp) {
         let mut started = self.world.started.lock().expect("no panic");
         *started = until.max(*started);
@@ -303,7 +282,6 @@ impl Pair {
         let (pair, clock) = (Arc::clone(self), self.world.nature.clock.clone());
         self.disturb(clock.now().plus(after));
         tokio::spawn(async move {
-            // Nothing is left of a process when another begins.
             clock.sleep_until(clock.now().plus(after + Duration::from_millis(1))).await;
             pair.start(place);
         });
@@ -315,7 +293,6 @@ impl Pair {
         self.slots()[place] = Some(Contender::start(self, place, body));
     }
 
-    /// Lets a process answer clients, which leads.
     pub(super) fn serve(&self, place: usize, front: &Arc<Front>) {
         self.disturb(self.world.nature.clock.now());
         if let Some(process) = &mut self.slots()[place] {
@@ -323,7 +300,7 @@ impl Pair {
         }
     }
 
-    /// Ends a process that does not lead any more. Its supervisor starts another.
+    /// Ends a process, and lets a supervisor start another.
     pub(super) fn end(self: &Arc<Self>, place: usize, body: &Arc<Body>) {
         self.claim.disconnect(Some(body.session.load(Relaxed)));
         let ended = self.slots()[place].take_if(|process| Arc::ptr_eq(&process.body, body));

@@ -12,18 +12,16 @@ use toolwarrant_tasks::machine::Provability;
 use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy, TaskStatus, UpstreamAnswer};
 
-/// Longest time from the deadline or the last start to the end of a task. A found send may still
-/// arrive, a look-up and a last reading follow, and the disk may fail a few times.
+/// From the deadline or the last start to the end of a task. A found send may still arrive, a
+/// look-up and a last reading follow, and the disk may fail a few times.
 const GRACE: Duration = Duration::from_secs(130);
 
-/// Longest time from one step to the next on a sound disk, without the readings between them.
+/// On a sound disk, without the readings between the steps.
 const STEPS: Duration = Duration::from_secs(9);
 
-/// Longest time from one try to send to the next.
 const TRIES: Duration = Duration::from_secs(5);
 
 impl World {
-    /// Returns every broken promise.
     pub(super) async fn violations(&self) -> Vec<String> {
         let mut broken = self.platters.violations.lock().expect("no panic").clone();
         let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
@@ -73,8 +71,6 @@ impl World {
         broken
     }
 
-    /// Returns everything that is stored about tasks: records, timelines and the ledger, one line
-    /// each.
     pub(super) async fn describe_tasks(&self) -> Vec<String> {
         let memory = &self.platters.memory;
         let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
@@ -87,7 +83,6 @@ impl World {
         lines
     }
 
-    /// Checks that an accepted write ends once and in time.
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
         let started = *self.started.lock().expect("no panic");
@@ -112,7 +107,6 @@ fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl F
     }
 }
 
-/// Checks that the status agrees with the truth, by the decision table.
 fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
     let Task { policy, outcome, settled, .. } = &record.task;
     let said = outcome.map(|(upstream, _)| upstream);
@@ -137,16 +131,15 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
     }
 }
 
-/// Checks that an answer is not lost, even if the disk fails when it comes. Without it, nothing is
-/// refunded.
+/// Checks that the answer is stored: without it, nothing is refunded.
 fn forgets_no_answer(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
     if truth.told.is_some() && record.task.outcome.map(|(upstream, _)| upstream) != truth.told {
         violated("its answer was forgotten");
     }
 }
 
-/// Checks that a task with a probe claims no more than the probe could prove when it ended. If the
-/// probe could prove nothing, its evidence must give the reason.
+/// Checks the claim of the status. If the probe could prove nothing, the evidence must give the
+/// reason.
 fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut impl FnMut(&str)) {
     let Task { policy: TaskPolicy { probe: Some(probe), .. }, finished_at: Some(at), outcome, .. } = &record.task
     else {
@@ -178,7 +171,6 @@ fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut im
     }
 }
 
-/// Checks that an answer and readings decide the status if nothing interferes.
 fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
     let Task { policy, outcome, deadline_at, finished_at: Some(finished_at), attempts, .. } = &record.task else {
         return;
@@ -217,12 +209,10 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
     }
 }
 
-/// Returns true if the status says that nothing happened.
 fn never(status: TaskStatus) -> bool {
     matches!(status, TaskStatus::Failed | TaskStatus::FailedSilent)
 }
 
-/// Checks that a task ends soon after nothing more can be learned about it, if nothing interferes.
 fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
     let Task {
         policy,
@@ -271,12 +261,10 @@ fn means_both(sight: &Sight, from: Timestamp, to: Timestamp) -> bool {
     sight.throughout(from, to) == Some(Provability::Both)
 }
 
-/// Returns the longest time that two readings take.
 fn two_readings(sight: &Sight) -> Duration {
     STEPS + 2 * sight.reads_for()
 }
 
-/// Returns a wrong answer to a client.
 fn find_wrong_answer((call, answer): &Said, records: &[Record]) -> Option<String> {
     let WriteAnswer { task_id, tool, target, hit, matches } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {

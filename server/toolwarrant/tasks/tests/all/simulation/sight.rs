@@ -9,32 +9,28 @@ use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_tasks::machine::{Facts, Provability};
 use toolwarrant_tasks::task::Verdict;
 
-/// The reason why a reading proves nothing.
 const DARK: &str = "it has no window";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
     pub(super) dedupes: bool,
     pub(super) looks_up: bool,
-    /// True if every operation and reading of the wheel takes long.
     pub(super) slow: bool,
-    /// Percentage of its operations whose outcome is lost.
+    /// In percent.
     pub(super) lost_operations: u64,
-    /// The directions that readings prove.
     shows: Provability,
     /// The time of the first question about `shows`. The answer is known `known_after` later.
     asked_at: Option<Timestamp>,
     known_after: Duration,
     /// The answer before that time.
     said_before: Provability,
-    /// The time from which it can no longer be read.
+    /// From then on, the wheel cannot be read.
     dark_at: Option<Timestamp>,
-    /// The time from which its upstream no longer exists.
+    /// From then on, there is no upstream.
     gone_at: Option<Timestamp>,
 }
 
 impl Sight {
-    /// Returns a wheel whose readings prove everything from the start, and that never changes.
     pub(super) fn clear(dedupes: bool, looks_up: bool) -> Self {
         let (shows, said_before, asked_at, known_after) = (Provability::Both, Provability::Both, None, Duration::ZERO);
         let (slow, lost_operations, dark_at, gone_at) = (false, 0, None, None);
@@ -73,7 +69,6 @@ impl Sight {
         }
     }
 
-    /// Returns this wheel with `asked_at` as the time of the first question.
     pub(super) fn with_first_ask(self, asked_at: Option<Timestamp>) -> Self {
         Self { asked_at, ..self }
     }
@@ -82,12 +77,10 @@ impl Sight {
         Duration::from_secs(if self.slow { 60 } else { 6 })
     }
 
-    /// Returns the longest time that an operation takes, if it ever ends.
     pub(super) fn works_for(&self) -> Duration {
         Duration::from_secs(if self.slow { 120 } else { 20 })
     }
 
-    /// Returns the longest time that a reading takes, if it ends.
     pub(super) fn reads_for(&self) -> Duration {
         Duration::from_millis(if self.slow { 25_000 } else { 1_500 })
     }
@@ -97,7 +90,6 @@ impl Sight {
         PolicyDef { settle_seconds: self.settle().as_secs() as u32, deadline_seconds, ..policy }
     }
 
-    /// Returns the answer of an honest executor at that time.
     pub(super) fn facts(&self, now: Timestamp) -> Facts {
         let Self { dedupes, looks_up, .. } = *self;
         Facts {
@@ -116,13 +108,11 @@ impl Sight {
         }
     }
 
-    /// Returns the provable directions between two times, if nothing changes in between.
     pub(super) fn throughout(&self, from: Timestamp, to: Timestamp) -> Option<Provability> {
         let changes = self.is_dark(to) || self.is_gone(to) || self.provability(from) != self.provability(to);
         (!changes).then(|| self.provability(to))
     }
 
-    /// Returns true if readings never prove anything.
     pub(super) fn is_blind(&self) -> bool {
         matches!(self.shows, Provability::Nothing(_))
     }
@@ -139,7 +129,6 @@ impl Sight {
         self.dark_at.is_some_and(|at| now >= at)
     }
 
-    /// Returns the verdict of a reading, given whether the effect is present.
     pub(super) fn verdict(&self, present: bool, lies: impl FnOnce() -> bool) -> Verdict {
         let truth = if present { Verdict::Present } else { Verdict::Absent };
         let lie = if present { Verdict::Absent } else { Verdict::Present };

@@ -1,5 +1,5 @@
-//! The way from a machine to the store, which is late, cut, and loses requests and answers; and the
-//! claim to lead that the store keeps.
+//! The way from a machine to the store, which is late, cut, and loses requests and answers. It also
+//! has the claim to lead that the store keeps.
 
 use super::Nature;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +10,6 @@ use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_memory::Memory;
 
-/// Longest time until the sender of a request notices that its connection broke.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The same for a beat. Until then, the process goes on unknowingly.
@@ -20,18 +19,13 @@ const BEAT_PATIENCE: Duration = Duration::from_secs(20);
 /// whose beats are slower cannot lead.
 const BEAT_SLOW: u64 = 600;
 
-/// The fate of requests and answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// They arrive when the trouble is over.
     Late,
-    /// They are lost.
     Cut,
-    /// Answers alone are lost.
     Mute,
 }
 
-/// A fault until a moment, perhaps of beats alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trouble {
     pub(super) fault: Fault,
@@ -39,13 +33,12 @@ pub(super) struct Trouble {
     pub(super) until: Timestamp,
 }
 
-/// The way between a machine and the store.
 #[derive(Debug)]
 pub(super) struct Way {
     nature: Arc<Nature>,
-    /// The longest delay of each direction, in milliseconds.
+    /// In each direction, in milliseconds.
     slow: u64,
-    /// Percentage of requests that are lost, and of answers.
+    /// In percent, of requests and of answers.
     lossy: u64,
     pub(super) trouble: Mutex<Option<Trouble>>,
 }
@@ -58,7 +51,6 @@ impl Way {
         Self { nature: Arc::clone(nature), slow, lossy, trouble: Mutex::default() }
     }
 
-    /// Passes a request or an answer on, or loses it.
     async fn pass(&self, is_beat: bool, is_answer: bool) -> Result<(), StoreError> {
         let Nature { clock, .. } = &*self.nature;
         self.nature.pause(Duration::from_millis(if is_beat { self.slow.min(BEAT_SLOW) } else { self.slow })).await;
@@ -105,23 +97,20 @@ pub(super) fn refuse() -> StoreError {
     StoreError::Unanswered("the connection to the store broke".to_owned())
 }
 
-/// The claim to lead, as the store keeps it: a session lock, and the run that leads.
 #[derive(Debug, Default)]
 pub(super) struct Claim(Mutex<ClaimState>);
 
 #[derive(Debug, Default)]
 struct ClaimState {
     sessions: u64,
-    /// The session that has the lock.
     holder: Option<u64>,
-    /// The epoch and the latest beat of the run that leads, unless it has left or is dead.
+    /// The epoch and the latest beat, unless the run has left or is dead.
     run: Option<(u64, u64)>,
     epoch: u64,
 }
 
-/// The state of the claim, for a session that asks for it.
 pub(super) struct Asked {
-    /// The session that has the lock, unless it is the own one.
+    /// Unless it is the own session.
     pub(super) other: Option<u64>,
     pub(super) run: Option<(u64, u64)>,
 }
@@ -131,26 +120,23 @@ impl Claim {
         self.0.lock().expect("no panic")
     }
 
-    /// Returns the epoch of the latest run.
     pub(super) fn epoch(&self) -> u64 {
         self.lock().epoch
     }
 
-    /// Opens a session.
     pub(super) fn connect(&self) -> u64 {
         let mut held = self.lock();
         held.sessions += 1;
         held.sessions
     }
 
-    /// Ends a session, and frees its lock. `None` stands for the session that has it.
+    /// Ends a session; `None` stands for the one that has the lock.
     pub(super) fn disconnect(&self, session: Option<u64>) {
         let mut held = self.lock();
         held.holder = held.holder.filter(|holder| session.is_some_and(|session| session != *holder));
     }
 
-    /// Asks for the lock, by a process that starts in the folder of a former run, whose process is
-    /// dead.
+    /// Ends the former run of the folder, whose process is dead, and asks for the lock.
     pub(super) fn ask(&self, session: u64, former: u64) -> Asked {
         let mut held = self.lock();
         held.run = held.run.filter(|(epoch, _)| *epoch != former);
@@ -158,7 +144,6 @@ impl Claim {
         Asked { other: (holder != session).then_some(holder), run: held.run }
     }
 
-    /// Begins a run, which ends all others. Returns its epoch, and the store for it.
     pub(super) fn begin(&self, session: u64, memory: &Memory) -> Result<(u64, Memory), StoreError> {
         let mut held = self.lock();
         if held.holder != Some(session) {
@@ -169,7 +154,6 @@ impl Claim {
         Ok((held.epoch, memory.lead()))
     }
 
-    /// Shows that a run lives, on the session that has the lock.
     pub(super) fn beat(&self, session: u64, own: u64) -> Result<(), StoreError> {
         let mut held = self.lock();
         let is_holder = held.holder == Some(session);
@@ -182,7 +166,6 @@ impl Claim {
         }
     }
 
-    /// Ends the own run as planned.
     pub(super) fn leave(&self, own: u64) -> Result<(), StoreError> {
         let mut held = self.lock();
         held.run = held.run.filter(|(epoch, _)| *epoch != own);

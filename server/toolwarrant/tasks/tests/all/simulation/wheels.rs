@@ -1,5 +1,5 @@
-//! Wheels that can be painted, turned and rinsed, behind an upstream that fails in every possible
-//! way. They know the truth: which requests really left, arrived and were carried out.
+//! Wheels behind an upstream that fails in every possible way. They know the truth: which requests
+//! really left, arrived and were carried out.
 //!
 //! They respect the assumptions of the engine. A request arrives within 10 s of leaving, or never.
 //! It acts within the settle time after its arrival or its answer, even if the answer is lost.
@@ -22,24 +22,22 @@ use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::task::{Reading, TaskId, UpstreamAnswer, Verdict};
 
-/// A turn that was less than this ago seems to be the effect of a request, to a mutant.
+/// A turn that is younger seems to be the effect of a request, to a mutant.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// After this time, no request acts any more.
+/// Then no request acts any more.
 pub(super) const LATEST: Duration = Duration::from_secs(240);
 
 const fn policy(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
     PolicyDef { probe, baseline, idempotent, settle_seconds: 0, deadline_seconds: 0 }
 }
 
-/// An operation on a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Paints it in a colour.
     Paint(u64),
-    /// Turns it once more, which rubs its colour off.
+    /// Rubs its colour off.
     Turn,
-    /// Washes its colour off. No reading can show whether this was done.
+    /// No reading can show whether this was done.
     Rinse,
 }
 
@@ -77,29 +75,23 @@ impl Act {
     }
 }
 
-/// The truth about one request id.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
-    /// Number of times it left or, if the upstream can be asked, number of times it arrived.
+    /// Number of times it left or, if the upstream can be asked, arrived.
     pub(super) left: u32,
-    /// Number of times it was done.
     pub(super) done: u32,
-    /// True if the wheel was observed with the wanted colour without this request.
+    /// True if the wheel had the wanted colour without this request.
     pub(super) was_so: bool,
-    /// True if the upstream ever claimed that it was done.
     pub(super) claimed: bool,
-    /// True if the wheel was read although its readings never prove anything.
     pub(super) read_in_vain: bool,
-    /// The time at which it was first done.
     pub(super) done_at: Option<Timestamp>,
-    /// The time at which the upstream found that the outcome is lost.
     pub(super) lost_at: Option<Timestamp>,
-    /// The answer of the last send, if its sender learned it.
+    /// If its sender learned it.
     pub(super) told: Option<UpstreamAnswer>,
     answer: Option<Sent>,
-    /// The result of an operation, and the time at which it is known.
+    /// With the time at which the result is known.
     operation: Option<(Timestamp, Option<Sent>)>,
-    /// The first answer about its facts, which a mutant repeats.
+    /// A mutant repeats it.
     facts: Option<Facts>,
 }
 
@@ -113,24 +105,20 @@ struct Wheel {
 #[derive(Debug, Default)]
 pub(super) struct WheelState {
     wheels: [Wheel; 2],
-    /// Per wheel, the time of the first question about its provable directions.
     asked_at: [Option<Timestamp>; 2],
     pub(super) truths: HashMap<TaskId, Truth>,
 }
 
-/// The upstream; clones share the truth.
 #[derive(Clone, Debug)]
 pub(super) struct Wheels {
     nature: Arc<Nature>,
     sights: [Sight; 2],
     state: Arc<Mutex<WheelState>>,
-    /// The process that reaches them, if it is one of two.
     body: Option<Arc<Body>>,
 }
 
 impl Wheels {
-    /// Returns wheels whose properties come from `sights`; without it, their readings prove
-    /// everything.
+    /// Makes wheels whose readings prove everything, without `sights`.
     pub(super) fn new(nature: &Arc<Nature>, sights: Option<SplitMix>) -> Self {
         let clear = Sight::clear(nature.chance(30), nature.chance(30));
         let sights = sights.map_or([clear; 2], |mut random| [Sight::new(&mut random), Sight::new(&mut random)]);
@@ -138,8 +126,6 @@ impl Wheels {
         Self { nature: Arc::clone(nature), sights, state: Arc::default(), body: None }
     }
 
-    /// Returns the same wheels; that percentage of the others can be asked for the outcome of a
-    /// request, too.
     pub(super) fn look_up_more(mut self, percent: u64) -> Self {
         for sight in &mut self.sights {
             sight.looks_up |= self.nature.chance(percent);
@@ -147,17 +133,14 @@ impl Wheels {
         self
     }
 
-    /// Returns the same wheels, as that process reaches them.
     pub(super) fn reach(&self, body: &Arc<Body>) -> Self {
         Self { body: Some(Arc::clone(body)), ..self.clone() }
     }
 
-    /// Returns the time by the clock of the process.
     fn now(&self) -> Timestamp {
         self.body.as_ref().map_or_else(|| self.nature.clock.now(), |body| body.clock.now())
     }
 
-    /// Waits until the process is not frozen.
     async fn thaw(&self) {
         if let Some(body) = &self.body {
             body.thaw().await;
@@ -196,7 +179,6 @@ impl Wheels {
         self.state.lock().expect("no panic")
     }
 
-    /// Sends a request, and waits for its answer.
     async fn request(self, write: Write, leave: Leave) -> Sent {
         let Nature { clock, weather, .. } = &*self.nature;
         self.state().truths.entry(write.id).or_default().told = None;
@@ -247,7 +229,6 @@ impl Wheels {
         if !self.nature.chance(weather.lost_answers) {
             drop(tell.send(answer));
         } else if self.nature.chance(50) {
-            // The connection stays open, and no answer comes.
             clock.sleep_until(clock.now().plus(LATEST)).await;
             drop(tell);
         }
@@ -269,7 +250,6 @@ impl Wheels {
         let works = self.nature.chance(weather.pending);
         let lost = works && self.nature.chance(sight.lost_operations);
         let ends = if works { now.plus(self.spread(sight.works_for())) } else { now };
-        // An operation with a lost outcome may act at any time, but not later than the deadline.
         let late_by = if lost { sight.works_for() * 3 / 4 } else { sight.settle() };
         let acts_at = if self.nature.chance(weather.late) { ends.plus(self.spread(late_by)) } else { ends };
         if acts {
@@ -309,7 +289,6 @@ impl Wheels {
         Duration::from_millis(self.nature.below(over.as_millis() as u64 + 1))
     }
 
-    /// Returns the upstream's knowledge of a request.
     fn find_sent(&self, write: &Write) -> Option<Sent> {
         let state = self.state();
         let truth = state.truths.get(&write.id)?;
@@ -328,7 +307,6 @@ impl Wheels {
     fn observe(&self, write: &Write, wheel: usize, act: Act) -> (Option<bool>, String) {
         let mut state = self.state();
         let Wheel { colour, turns, turned_at } = state.wheels[wheel];
-        // The wheel says how long ago it was turned.
         let age = turned_at.map(|at| self.nature.clock.now().since(at));
         let is_later = |sent_by| match age {
             Some(age) if self.nature.is(Mutant::BelieveEachYouth) => age < YOUNG,
@@ -348,7 +326,6 @@ impl Wheels {
         (present, format!("{colour} {turns}"))
     }
 
-    /// Takes a while, sometimes forever. Returns true if the wheel can be read.
     async fn look(&self, wheel: usize) -> bool {
         let sight = self.sights[wheel];
         let dark = self.nature.weather.dark;
@@ -361,7 +338,6 @@ impl Wheels {
         !self.nature.chance(dark) && !sight.is_gone(self.nature.clock.now())
     }
 
-    /// Returns `honest`, or the false claims of the mutant.
     fn claim(&self, write: &Write, honest: Facts) -> Facts {
         let mut state = self.state();
         let told = state.truths.entry(write.id).or_default().facts.get_or_insert(honest);
@@ -425,8 +401,7 @@ impl Executor for Wheels {
             let verdict = match present {
                 _ if !sees => Verdict::Unreadable,
                 Some(present) => sight.verdict(present, || self.nature.chance(50)),
-                // An absence without a baseline to compare with is not evidence, and the engine
-                // must not trust it.
+                // An absence without a baseline is not evidence, and the engine must not trust it.
                 None => Verdict::Absent,
             };
             self.thaw().await;

@@ -8,14 +8,11 @@ use tokio::task::JoinSet;
 use toolwarrant::base::ignore_poison;
 use url::Url;
 
-/// The reaction to a request that was read.
 #[derive(Clone, Debug)]
 pub(super) enum PlatformAct {
-    /// Answers with a status, headers and a body.
     Answer(u16, String, String),
     /// Writes this and resets the connection.
     Cut(String),
-    /// Does nothing.
     Hold,
 }
 
@@ -29,7 +26,7 @@ impl PlatformAct {
     }
 }
 
-/// A platform. The last act is repeated.
+/// The last act is repeated.
 pub(super) struct Platform {
     pub(super) url: Url,
     pub(super) acts: Vec<PlatformAct>,
@@ -53,12 +50,10 @@ impl Platform {
         Self { url, acts, requests, tasks }
     }
 
-    /// Returns the requests, each as it came.
     pub(super) fn requests(&self) -> Vec<String> {
         ignore_poison(self.requests.lock()).clone()
     }
 
-    /// Stops listening.
     pub(super) async fn close(mut self) -> Self {
         self.tasks.shutdown().await;
         self
@@ -88,7 +83,6 @@ async fn serve(mut stream: TcpStream, acts: Vec<PlatformAct>, seen: Arc<Mutex<Ve
     }
 }
 
-/// Reads one request with its body, or returns `None` at the end.
 async fn read(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     loop {
