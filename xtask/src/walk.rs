@@ -179,7 +179,7 @@ impl Place {
         must(Command::new("git").args(["init", "--quiet"]).current_dir(&place.root)).map(|_| place)
     }
 
-    /// Makes a folder outside of the workspace that uses the libraries that are built.
+    /// Makes an empty folder that shares the build output but is no member of the workspace.
     fn outside(target: PathBuf, _: &Path) -> Result<Self> {
         let environment = &[("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
         let place = Self { root: target.join("walk/outside"), target, environment };

@@ -1,4 +1,4 @@
-//! Emits the error codes and, for each tool, the enum of the errors that its handler may return.
+//! Emits the error types.
 
 use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, option, shout};
 use crate::words;

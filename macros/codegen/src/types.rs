@@ -1,4 +1,4 @@
-//! Emits the named types: newtypes, enums and structs.
+//! Emits the named types.
 
 use crate::tokens::{camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Literal, TokenStream};

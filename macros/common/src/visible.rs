@@ -12,7 +12,6 @@ pub fn escape_text(text: &str) -> String {
     write_out(text, |c, out| out.extend(c.escape_unicode()))
 }
 
-/// Escapes line ends too, for text that is a part of a line.
 #[must_use]
 pub fn escape_line(text: &str) -> String {
     escape_text(text).replace('\n', "\\u{a}")

@@ -1,4 +1,4 @@
-//! The commands on the changes of a contract: check, release, accept and explain.
+//! The commands check, release, accept, new and explain.
 
 use crate::accepted::{self, Accepted};
 use crate::base::IN_FORCE;
@@ -22,7 +22,7 @@ const CHANGES: &str = include_str!("examples/changes.snap");
 
 const MISTAKES: &str = include_str!("examples/mistakes.snap");
 
-/// A command on the changes of a contract.
+/// A command on a contract.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum GateCommand {
     /// Compare the contract with the released one: exits with 0 if it is sound, with 1 if there is
@@ -252,7 +252,6 @@ fn add_tool(GateContext { folder, package, .. }: GateContext<'_>, mut tool: NewT
     Ok(format!("wrote {}; write the handler, then run `gen`", written.join(", ")))
 }
 
-/// Returns `None` without a terminal, or if its input has ended.
 fn ask(question: &Question) -> Option<String> {
     let known = if question.known.is_empty() { String::new() } else { format!(" [{}]", question.known.join(", ")) };
     while io::stdin().is_terminal() {

@@ -4,7 +4,6 @@ use crate::change::ListChange;
 use crate::pair::{Facts, Pair, names, text};
 use std::collections::BTreeSet;
 
-/// Returns `needed`, and the permissions that imply it.
 pub(crate) fn holders<'a>(facts: &'a Facts, needed: &'a str) -> BTreeSet<&'a str> {
     let all = names(facts, "permission");
     let mut found: BTreeSet<&str> = all.iter().copied().filter(|name| *name == needed).collect();
@@ -50,7 +49,6 @@ pub(crate) fn judge_permission(pair: &Pair, old: &str, new: &str) -> &'static st
     if left.into_iter().all(|name| now.contains(name)) { "permission-lowered" } else { "permission-raised" }
 }
 
-/// Judges an implication, `permission.HOLDER.implies.IMPLIED`, that came or went.
 pub(crate) fn judge_implication(pair: &Pair, holder: &str, implied: &str, is_new: bool) -> &'static str {
     let (with, without) = if is_new { (&pair.new, &pair.old) } else { (&pair.old, &pair.new) };
     let known = names(without, "permission");

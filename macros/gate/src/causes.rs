@@ -32,8 +32,6 @@ pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [Con
     }
 }
 
-/// Returns true if the permission or implication in `fact` opens the tool to a holder of
-/// `permission`.
 fn opens(facts: &Facts, fact: &str, permission: &str, tool: &str) -> bool {
     let able = holders(facts, text(facts, &format!("tool.{tool}.permission")));
     match fact.split('.').collect::<Vec<_>>()[..] {

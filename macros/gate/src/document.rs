@@ -15,7 +15,6 @@ const DIGEST: &str = "digest";
 /// A comparison takes the square of the changed types.
 const MOST_FACTS: usize = 20_000;
 
-/// Makes `since` and `changes` null without a release.
 #[must_use]
 pub fn document(record: &ContractRecord, released: Option<&ContractRecord>) -> Value {
     let changes = |released| compare(released, record).iter().map(change_json).collect::<Vec<_>>();

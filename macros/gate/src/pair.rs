@@ -99,8 +99,6 @@ impl Difference {
     }
 }
 
-/// Returns true if a key fits a pattern, in which `*` stands for one part. The pattern `*` fits
-/// every key.
 pub(crate) fn fits(pattern: &str, key: &str) -> bool {
     let (mut wanted, mut found) = (pattern.split('.'), key.split('.'));
     pattern == "*"

@@ -20,7 +20,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns true if this form admits every value that an argument of the form `former` can have.
     pub(crate) fn admits(&self, former: &Self) -> bool {
         let within = self.min.is_none_or(|min| former.min.is_some_and(|former| min <= former))
             && self.max.is_none_or(|max| former.max.is_some_and(|former| max >= former));

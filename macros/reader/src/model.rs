@@ -51,7 +51,6 @@ impl Contract {
         self.permissions.iter().filter(may_call).map(|held| held.name.as_str())
     }
 
-    /// Finds an error for each of [`crate::ROLES`].
     pub fn role(&self, role: &str) -> Option<&Arc<ErrorCode>> {
         self.errors.iter().find(|error| error.role.as_deref() == Some(role))
     }

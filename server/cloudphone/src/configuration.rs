@@ -43,7 +43,6 @@ pub(crate) enum PlatformConfig {
 /// The ids of simulated phones begin with it.
 pub(crate) const SIMULATOR: &str = "phone";
 
-/// Returns the platforms, sorted by name, or all mistakes.
 pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformConfig)>, ConfigError> {
     let mut found = config.findings();
     let mut platforms = Vec::new();

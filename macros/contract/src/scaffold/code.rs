@@ -1,4 +1,4 @@
-//! Drafts the code of a new tool: a handler that compiles, and a test that calls it.
+//! The code of a new tool.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
-//! Drafts the contract of a new tool: its stanza, its place in the list of files, and its result
-//! type.
+//! The stanza of a new tool.
 
 use super::tool::{EFFECTS, NewTool};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! The commands of an author on copies of the print shop's contract, the expansion, and the reports
-//! on mistakes.
+//! The commands on copies of the print shop's contract.
 
 mod cases;
 mod expansion;

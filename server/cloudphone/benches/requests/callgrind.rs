@@ -44,7 +44,6 @@ impl Profile {
         whole
     }
 
-    /// Returns the difference to an earlier profile, per request.
     pub(crate) fn beyond(&self, before: &Self, requests: f64) -> Self {
         let mut beyond = Self::default();
         for name in self.0.keys().chain(before.0.keys().filter(|name| !self.0.contains_key(*name))) {

@@ -1,4 +1,4 @@
-//! Server processes, and their usage.
+//! Server processes, and their CPU time and memory.
 
 use crate::cores;
 use crate::wire::PATIENCE;
@@ -28,7 +28,6 @@ impl Deref for Server {
 }
 
 impl Server {
-    /// Starts a process that reads `input` and prints its address as JSON.
     pub(crate) fn start(mut command: Command, input: &[u8]) -> Result<Self> {
         let mut file = tempfile::tempfile()?;
         file.write_all(input)?;

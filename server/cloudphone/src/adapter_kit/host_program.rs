@@ -127,7 +127,6 @@ impl HostProgram {
         }
     }
 
-    /// Returns why the program cannot run, as far as it is known.
     #[must_use]
     pub fn find_obstacle(&self, target: ProgramTarget<'_>) -> Option<String> {
         let lacks_name = target.name.is_none() && self.arguments.contains(&ProgramArgument::Name);

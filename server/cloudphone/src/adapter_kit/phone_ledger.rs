@@ -194,8 +194,6 @@ impl<R: Row> PhoneLedger<R> {
         }
     }
 
-    /// Returns true if a reading is proven for this identity, on a phone or, without an id, on the
-    /// account.
     #[must_use]
     pub fn is_proven(&self, id: Option<&DeviceId>, direction: Direction, identity: &str) -> bool {
         self.lock_view().find_knowledge(id).is_some_and(|known| known.proof(direction) == Some(identity))
@@ -214,8 +212,6 @@ impl<R: Row> PhoneLedger<R> {
         shown.known.iter().any(|(id, known)| is_so(id, known, row(id)))
     }
 
-    /// Returns the first phone by `rank` whose own address is neither read nor given up. A phone
-    /// without a rank is left out.
     pub fn first_without_address<K: Ord>(&self, rank: impl Fn(&DeviceId, &R) -> Option<K>) -> Option<DeviceId> {
         let shown = self.lock_view();
         let is_unread = |id: &DeviceId| shown.known.get(id).is_some_and(|known| known.own_address.is_none());

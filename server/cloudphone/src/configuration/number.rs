@@ -2,7 +2,6 @@
 
 use toolwarrant::config::{Findings, Spanned};
 
-/// Returns the number, or the usual one. Reports one below 1 or above `most`.
 pub(super) fn check_number(
     name: &str,
     (usual, most): (u32, u32),

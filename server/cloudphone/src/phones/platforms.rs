@@ -68,7 +68,6 @@ impl Platforms {
         Ok(())
     }
 
-    /// Returns the platforms that were never read, or whose last list failed.
     #[must_use]
     pub fn list_unread(&self) -> Vec<PlatformName> {
         let is_unread = |member: &Member| member.failed.load(Relaxed) || member.platform.is_unread();

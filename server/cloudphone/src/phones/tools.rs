@@ -10,7 +10,6 @@ use toolwarrant::text::{Words, words};
 
 type Name<T> = fn(&T) -> &'static str;
 
-/// Fails with the variants that the phone offers.
 fn check_offer<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Name<T>) -> Result<(), Words> {
     if has.contains(asked) {
         return Ok(());

@@ -14,7 +14,7 @@ use toolwarrant::tasks::{Executor, Facts, Leave, Reading, Sent, Unreadable, Verd
 use toolwarrant::text::Remark;
 use toolwarrant::{BoxFuture, Timestamp};
 
-/// In bytes. Evidence shows two boot ids in full.
+/// In bytes. Two boot ids of this length fit into the evidence.
 const BOOT_ID_MAX: usize = 64;
 
 /// The clocks of a phone's age and of an earlier process may differ.

@@ -141,7 +141,6 @@ impl Adb {
         async move { tokio::join!(adapter.refresh.run(), adapter.read_addresses()).0 }
     }
 
-    /// Reads one after the other, if proxies can be set at all.
     async fn read_addresses(&self) {
         while self.programs.named.proxy.is_some() {
             let is_ready = |row: &AdbRow| row.state == AdbState::Running;

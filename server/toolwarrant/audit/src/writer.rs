@@ -299,7 +299,7 @@ fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io
     Ok(())
 }
 
-/// Adds bytes first, because the compiler adds many of them at once.
+/// Sums in u8 first, which the compiler vectorises.
 fn line_breaks(bytes: &[u8]) -> u64 {
     let few = |piece: &[u8]| u64::from(piece.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
     bytes.chunks(u8::MAX.into()).map(few).sum()

@@ -195,7 +195,6 @@ fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError
     }
 }
 
-/// Removes parameters, and characters that a content type cannot contain.
 fn essence(value: &str) -> String {
     let essence = value.split(';').next().unwrap_or_default().trim();
     essence.chars().filter(|c| c.is_ascii_alphanumeric() || "/+.-".contains(*c)).take(64).collect()

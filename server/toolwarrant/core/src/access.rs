@@ -179,7 +179,6 @@ impl Access {
         self.directory.load().keys.iter().flat_map(|(id, key)| key.uses(id, LastUse::collect)).collect()
     }
 
-    /// Returns the last uses since the start; of all keys for `None`.
     #[must_use]
     pub fn uses_since_start(&self, keys: Option<&[String]>) -> Vec<SecretUse> {
         let all = &self.directory.load().keys;

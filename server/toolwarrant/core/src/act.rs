@@ -112,7 +112,6 @@ pub const ACT_PREFIX: &str = "act_";
 pub struct Changes(Map<String, Value>);
 
 impl Changes {
-    /// Returns the differences of a row. `None` stands for no row.
     #[must_use]
     pub fn between(before: Option<RowFacts<'_>>, after: Option<RowFacts<'_>>) -> Self {
         let members = |facts: Option<RowFacts<'_>>| match facts.map(serde_json::to_value) {

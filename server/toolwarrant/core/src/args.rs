@@ -326,7 +326,6 @@ pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -
     if range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
 }
 
-/// Finds the value with this JSON string as its name.
 pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) -> Option<T> {
     let text = read_text(json)?;
     all.iter().copied().find(|value| name(*value) == text)
@@ -337,7 +336,6 @@ pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Words {
     words!["one of ", Words::list(&names, ", ")]
 }
 
-/// Parses a string from one complete JSON value.
 #[must_use]
 pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;

@@ -223,14 +223,12 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Returns the tools that [`Self::call`] permits this caller, for `tools/list`.
     pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
         let lists = application.tools.get_or_init(|| self.lists_for(application.permissions));
         Ok(lists.of_revision(revision).clone())
     }
 
-    /// Returns the instructions for these tools, as a JSON string.
     pub fn instructions(&self, Admitted(caller): &Admitted<'_>) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
         let told = || {

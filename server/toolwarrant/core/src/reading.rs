@@ -16,7 +16,6 @@ use toolwarrant_common::TASKS_KEPT_DAYS;
 /// Every task costs one unit.
 const REFUNDED_UNITS: i64 = 1;
 
-/// Reads a task. `wait` is in seconds.
 pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Outcome, Failure> {
     let wait = wait.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
     let read = tokio::select! {
@@ -85,7 +84,6 @@ fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> O
     Some(advice.map(|advice| advice.for_reader(reader)).find(|told| !told.as_str().is_empty()).unwrap_or_default())
 }
 
-/// Returns the resources of tasks, each with the argument of its first tool.
 fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
     let mut targets: Vec<(&str, &str)> = Vec::new();
     for target in catalogue.tools.iter().filter(|tool| tool.task.is_some()).filter_map(|tool| tool.target.as_ref()) {

@@ -220,7 +220,6 @@ impl Registry {
         known.applications.values().map(|(row, _)| (row.id.clone(), row.name.clone(), row.deleted_at)).collect()
     }
 
-    /// Finds an application by its id, or else by its name.
     pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
         let is_named = |row: &ApplicationRow| row.name == application && row.deleted_at.is_none();

@@ -72,7 +72,6 @@ pub(crate) fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Bo
     response
 }
 
-/// Refuses a request outside of JSON-RPC, with the status of the failure.
 pub(crate) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
     respond(status(failure), body_of(failure), request_id)
 }

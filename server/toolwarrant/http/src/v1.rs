@@ -289,7 +289,6 @@ fn missing(shown: &'static str) -> Words {
     ]
 }
 
-/// Refuses a value that cannot be signed: not visible ASCII, or sent twice.
 fn one<'a>(headers: &'a HeaderMap, name: &'static str, shown: &'static str) -> Result<Option<&'a str>, Words> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

@@ -48,7 +48,6 @@ impl Background {
         })
     }
 
-    /// Drops the work if it misses its deadline, and logs its name.
     pub async fn stop(self) {
         let Self { name, deadline, mut work, stop } = self;
         drop(stop);

@@ -4,6 +4,7 @@
 //! environment variable of the same name. Start at [`CommandLine::parse`].
 
 mod file;
+mod help;
 mod options;
 mod reference;
 mod words;
@@ -95,7 +96,9 @@ impl CommandLine<'_> {
     /// command line is wrong or asks for help, the process prints a message and ends.
     #[must_use]
     pub fn parse<F: Flags, C: OwnCommand>(&self, alone: Alone<F>) -> Invocation<F> {
-        let command = ignore_empty_variables(self.command::<F, C>());
+        let permission = self.catalogue.permissions.first().map_or("NAME", |permission| permission.name);
+        let command = help::set(self.command::<F, C>(), &self.catalogue.resource_names(), permission);
+        let command = ignore_empty_variables(command);
         let asked = Asked::of(&command);
         let (json, checks) = (asked.json, asked.checks);
         let explained = |outcome| Invocation::Explain { outcome, json, checks };
@@ -126,7 +129,7 @@ impl CommandLine<'_> {
         let matches = command.try_get_matches_from_mut(std::env::args_os());
         // A command line that is wrong may hide the flag from clap.
         let json = json || std::env::args_os().any(|arg| arg == "--json");
-        let matches = matches.unwrap_or_else(|error| end(&name_variable(error, &command), json));
+        let matches = matches.unwrap_or_else(|error| end(&self.explain(error, &command), json));
         if asked.checks || asked.serves {
             let shared = refuse_shared::<F>(alone, &matches, &config);
             shared.unwrap_or_else(|error| end(&error.format(&mut command), json));
@@ -166,6 +169,19 @@ impl CommandLine<'_> {
         }
     }
 
+    /// Names the variable of a wrong value, and the command that calls a tool.
+    fn explain(&self, error: clap::Error, command: &clap::Command) -> clap::Error {
+        let mut error = name_variable(error, command);
+        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+            && let Some(tool) = self.catalogue.tool(word)
+        {
+            let call = format!("a tool is called with `{} call {}`", self.names.program, tool.name);
+            error.remove(ContextKind::SuggestedSubcommand);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![call.into()]));
+        }
+        error
+    }
+
     fn command<F: Flags, C: OwnCommand>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
         let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
@@ -178,24 +194,15 @@ impl CommandLine<'_> {
         let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
-        // The order: applications and keys, resources, the service's own commands, the others.
-        let first = ["serve", "app", "key"];
-        let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
-        let command = names.iter().enumerate().fold(command, |command, (n, name)| {
-            let order = first.iter().position(|known| known == name).unwrap_or(first.len() + 2 + n);
-            command.mut_subcommand(name, |known| known.display_order(order))
-        });
         let words = HelpWords::of_all(self.catalogue);
         let command = self.catalogue.resource_names().into_iter().fold(words.fill(command), |command, resource| {
             let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
-            let named =
-                named.about("List {targets}, and decide which application sees them").display_order(first.len());
+            let named = named.about("List {targets}, and decide which application sees them");
             let named = named.subcommand_required(true).arg_required_else_help(true);
             command.subcommand(words.of_one(resource).fill(named))
         });
         let own = C::augment_subcommands(clap::Command::new(name));
-        let command = command.subcommands(own.get_subcommands().map(|own| own.clone().display_order(first.len() + 1)));
-        hide_ways(command)
+        command.subcommands(own.get_subcommands().cloned())
     }
 
     /// Adds the client commands. They use no data folder, so their help hides the flags of every
@@ -361,16 +368,6 @@ impl Asked {
 }
 
 const FLAGS: &str = "flags";
-
-/// Shows the flags about sockets in the help of the program only.
-fn hide_ways(command: clap::Command) -> clap::Command {
-    let is_way = |arg: &&clap::Arg| [Some(flags::SOCKET), Some(flags::OPERATOR_SOCKETS)].contains(&arg.get_long());
-    let hidden: Vec<_> = command.get_arguments().filter(is_way).map(|arg| arg.clone().hide(true)).collect();
-    let absent = |command: &clap::Command| command.get_arguments().all(|arg| !is_way(&arg));
-    let names = command.get_subcommands().filter(|known| absent(known)).map(|known| known.get_name().to_owned());
-    let names: Vec<_> = names.collect();
-    names.iter().fold(command, |command, name| command.mut_subcommand(name, |known| known.args(&hidden)))
-}
 
 fn flags_command() -> clap::Command {
     clap::Command::new(FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")

@@ -49,7 +49,6 @@ pub struct OperatorContext {
 }
 
 impl OperatorContext {
-    /// Returns true if all lines are written.
     pub async fn write_lines(&self) -> bool {
         let Some(audit) = &self.audit else { return true };
         let written = self.lines.write(&*self.store, audit, &self.clock).await;

@@ -83,7 +83,6 @@ fn cell(value: &Value) -> String {
             items.iter().map(facts).collect::<Vec<_>>().join("; ")
         }
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
-        // An object of flags is shown as the names of those that are set.
         Value::Object(members) if members.values().all(Value::is_boolean) => {
             let set: Vec<_> =
                 members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();

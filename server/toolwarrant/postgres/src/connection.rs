@@ -100,7 +100,7 @@ impl Server {
         Ok(Self { config, places, patience, encryption, encrypts_local: mode == Mode::Always })
     }
 
-    /// Returns a session on the first place that accepts writes. Each place gets its own time.
+    /// Returns a session on the first place that accepts writes. Each has its own timeout.
     pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
         let mut failures = Vec::new();
         for (host, port) in &self.places {

@@ -1,4 +1,4 @@
-//! Applications, keys, their acts, the last uses of secrets, and the numbers of requests.
+//! The SQL of the directory.
 
 use crate::column::{get, json, millis, moment, rows};
 use crate::lane::{Parameter, column};

@@ -413,7 +413,6 @@ impl LaneSession {
         }
     }
 
-    /// Gives the connection up, with the statement that may still run there.
     fn give_up(&mut self) {
         if let Some(open) = self.open.take() {
             self.server.cancel(&open);

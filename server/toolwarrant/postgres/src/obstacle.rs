@@ -28,7 +28,6 @@ pub(crate) fn describe_missing_standby(seconds: u64, names: &str) -> String {
     )
 }
 
-/// Returns what keeps the store from its work, and the remedy.
 pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
     let found = rows(client.query(WAITS, &[]).await)?;
     let Some(row) = found.first() else {

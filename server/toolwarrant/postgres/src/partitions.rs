@@ -41,7 +41,6 @@ pub(crate) async fn missing(
     Ok(wanted)
 }
 
-/// Drops the partitions whose tasks have all ended before `before`. Returns their number.
 pub(crate) async fn drop_old(client: &Client, before: Timestamp) -> Result<u32, StoreError> {
     let mut dropped = 0;
     for table in TABLES {

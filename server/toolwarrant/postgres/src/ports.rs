@@ -85,8 +85,8 @@ impl TaskStore for Postgres {
         }))
     }
 
-    /// Makes partitions ahead, and drops those that are too old, with the ended tasks of a day.
-    /// Deletes targets that have long cooled down.
+    /// Makes partitions ahead. Drops old ones, each with the ended tasks of its day, and targets that
+    /// have long cooled down.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         Box::pin(async move {
             let partitions = |client: Arc<PreparedClient>| async move {
@@ -137,7 +137,6 @@ impl TaskStore for Postgres {
 }
 
 impl Postgres {
-    /// Returns the anchors of the own audit trail and, by name, of the others.
     pub async fn audit_anchors(&self) -> Result<(Option<Anchor>, Vec<(String, Anchor)>), StoreError> {
         let found = self.reader.read(|client| async move {
             rows(client.query("SELECT trail, anchor FROM audit_anchor ORDER BY trail", &[]).await)

@@ -168,7 +168,6 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
     Ok(listed)
 }
 
-/// Takes the acceptance from the row of the task.
 pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<TimelineEvent>, StoreError> {
     let sql = "SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what, false AS is_event
                    FROM (SELECT id, created_at FROM task UNION ALL SELECT id, created_at FROM ended) AS accepted WHERE id = $1

@@ -1,4 +1,4 @@
-//! The listeners of a server, and how it serves clients there.
+//! The listeners of a server.
 
 use crate::open_files;
 use anyhow::{Context, Result, anyhow, bail};

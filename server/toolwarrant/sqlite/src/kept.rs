@@ -35,7 +35,6 @@ pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Replaces the numbers of these seconds, and forgets the seconds before `since`.
 pub(super) fn put_requests(db: &Connection, requests: &[RequestCount], since: u64) -> Result<(), Fault> {
     for RequestCount { application, second, requests } in requests {
         let put = "INSERT OR REPLACE INTO request_count VALUES (?1, ?2, ?3)";

@@ -64,7 +64,7 @@ pub struct Sqlite {
     /// Reads that may take minutes.
     inspector: Readers,
     interrupt: InterruptHandle,
-    /// `None` for a database that was opened without changes.
+    /// `None` after [`Self::open_as_it_is`].
     keeper: Option<Keeper>,
     writer: Arc<Writer>,
     restored_at: Option<Timestamp>,

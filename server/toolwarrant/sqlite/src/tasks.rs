@@ -190,8 +190,8 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
     row.transpose()?.map(record).transpose()
 }
 
-/// Returns SQL whose rows begin in an index: of the application, of the tasks in flight, or of all
-/// ids. Every id is below a blob of 17 bytes.
+/// Returns SQL that uses an index: of the application, of tasks in flight, or of ids. Every id is
+/// below a blob of 17 bytes.
 pub(super) fn list(filter: &TaskFilter) -> String {
     let application = if filter.application.is_some() { "application = ?1" } else { "?1 IS NULL" };
     let in_flight = if filter.is_in_flight() { "AND terminal = 0" } else { "" };
@@ -267,7 +267,6 @@ fn record(columns: Columns) -> Result<Record, Fault> {
     Ok(Record { id, identity, tool, created_at, version, task, sealed, refunded_at, call })
 }
 
-/// Takes the acceptance from the row of the task.
 pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>, Fault> {
     let sql = "SELECT at, phase, what, is_event FROM
                (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what, 0 AS is_event FROM task WHERE id = ?1

@@ -1,4 +1,4 @@
-//! Tests of the store on disk, and a comparison with the store in memory, operation by operation.
+//! Tests of the store on disk.
 
 mod damage;
 mod layouts;

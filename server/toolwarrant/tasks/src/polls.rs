@@ -31,7 +31,6 @@ struct PollState {
     held: HashMap<Box<str>, usize>,
     /// A channel closes when its task ends. Removed when no poll waits.
     ends: HashMap<TaskId, watch::Sender<()>>,
-    /// The next poll by key and task.
     due: HashMap<(Box<str>, TaskId), Timestamp>,
     sweep_at: usize,
 }

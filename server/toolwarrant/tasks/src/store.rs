@@ -33,7 +33,6 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns tasks ordered by id.
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
-    /// Finds a task, in flight or ended.
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>>;
 
     /// Returns tasks, in flight or ended, newest first.

@@ -1,4 +1,4 @@
-//! Derives the arguments, the result and the errors of the tool that reads tasks.
+//! Lowers the tool that reads tasks.
 
 use super::lowering::{Lowering, Scope};
 use crate::lower::derived::{evidence, make_type, ours, plain, refund, task_id, task_status, wait_seconds};

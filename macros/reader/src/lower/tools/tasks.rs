@@ -1,4 +1,4 @@
-//! Lowers the policies of tools that make tasks, and derives their argument and result.
+//! Lowers tools that make tasks.
 
 use super::lowering::{Arguments, Lowering};
 use crate::lower::derived::{field_with_doc, idempotency_key, make_type, ours, plain, task_status};

@@ -1,4 +1,4 @@
-//! The input of a program, its end, and the processes that it leaves running.
+//! Tests of host programs.
 
 use super::*;
 use std::fs::{self, Permissions};

@@ -136,7 +136,6 @@ impl<R: Row> IdAssignment<R> {
         (id.clone(), row.as_ref().filter(|_| *is_stored).map(|row| (Arc::clone(row), *read_at)))
     }
 
-    /// Returns true if a row has no serial, and its code belongs to no phone now.
     pub(super) fn is_stranger(&self, row: &R) -> bool {
         row.serial().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
     }
@@ -192,7 +191,6 @@ impl<R: Row> IdAssignment<R> {
         merged
     }
 
-    /// Returns the slot of the moved phone for each code to which a record moved it.
     fn slots_of_moved(&self, rows: &[(R, Serial)], recoded: &[Recoded]) -> HashMap<String, usize> {
         let listed: HashSet<&str> = rows.iter().map(|(row, _)| row.code()).collect();
         let mut before = HashMap::<&str, Option<&str>>::new();

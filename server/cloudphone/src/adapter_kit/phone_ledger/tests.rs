@@ -124,7 +124,6 @@ fn id(text: &str) -> DeviceId {
     DeviceId::new(text).unwrap()
 }
 
-/// Parses `A@1` into the code `A` and the serial `1`; `A` has none.
 fn parse_row(text: &str) -> TestRow {
     let (code, serial) = text.split_once('@').map_or((text, None), |(code, serial)| (code, Some(serial.to_owned())));
     TestRow { code: code.to_owned(), serial, phone: 0 }

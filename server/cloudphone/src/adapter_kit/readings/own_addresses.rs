@@ -39,7 +39,7 @@ struct LastReading {
 }
 
 impl<R: Row> OwnAddresses<R> {
-    /// Counts an address as a phone's own even if other phones have it, with `may_share`.
+    /// With `may_share`, an address counts as a phone's own even if other phones have it.
     #[must_use]
     pub fn new(ledger: Arc<PhoneLedger<R>>, may_share: bool) -> Self {
         let ever = EverRead::new(ledger.any(|_, known, _| matches!(known.own_address, Some(OwnAddress::Read(_)))));
@@ -130,8 +130,8 @@ impl<R: Row> OwnAddresses<R> {
         })
     }
 
-    /// Returns a ready phone to ask for its own address, not asked in this run or not for
-    /// [`ASK_AGAIN`].
+    /// Returns a ready phone without a known address that was not asked within [`ASK_AGAIN`] in this
+    /// run.
     #[must_use]
     pub fn next_unread(&self, is_ready: impl Fn(&R) -> bool, now: Timestamp) -> Option<DeviceId> {
         let asked = ignore_poison(self.asked.lock());
@@ -179,7 +179,6 @@ mod tests {
     use super::*;
     use crate::adapter_kit::phone_ledger::tests::{TestLedger, TestRow};
 
-    /// Returns a ledger with the phones `n-a` to `n-d`.
     async fn ledger() -> TestLedger {
         let kept = TestLedger::new().await;
         kept.take("A B C D").await;

@@ -135,7 +135,6 @@ pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<
     script + ";wait;echo $t"
 }
 
-/// Prints the boot id, the state of the first process, and that of a process that has just started.
 pub const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat;echo now;cat /proc/self/stat";
 
 const NOW_FOLLOWS: &str = "now\n";

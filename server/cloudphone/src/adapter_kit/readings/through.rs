@@ -113,7 +113,6 @@ impl ProxyReader {
         asked.map_err(|why| Unreachable(why.into()))
     }
 
-    /// Returns one address of a host if all are allowed.
     fn pick_address(&self, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, &'static str> {
         let mut one = None;
         for address in found {

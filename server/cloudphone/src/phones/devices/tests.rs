@@ -1,4 +1,4 @@
-//! The phones that pages and callers get, and the number of calls to the platform.
+//! Pages, views and calls to the platform.
 
 use super::*;
 use crate::phones::contract::{Command, SessionMode, SetProxyArgs};
@@ -15,8 +15,6 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::{BoxFuture, Timestamp};
 
-/// A fleet that is read phone by phone. It counts readings, answers only through a gate, and can be
-/// down.
 struct Watched {
     sim: Sim,
     reads: AtomicUsize,

@@ -10,7 +10,7 @@ use toolwarrant::Clock;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
 
-/// Each that does something has another that undoes it.
+/// Power and proxy each have a program that undoes the other one.
 #[derive(Clone, Debug, Default)]
 pub struct AdbPrograms {
     /// In place of a command on the phone.

@@ -148,7 +148,7 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// As documented, `userPadList` has no pages.
+    /// The documents describe no pages; this reads them if an answer is paged.
     async fn all_seats(&self) -> Result<Vec<Pad>, Unreachable> {
         let (mut ask, mut all) = (SeatsQuery::default(), Collected::default());
         for page in 1..=PAGES_MAX {

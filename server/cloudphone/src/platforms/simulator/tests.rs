@@ -1,4 +1,4 @@
-//! Readings of the fleet, and the effects of commands on it.
+//! Tests of the fleet.
 
 mod records;
 mod shown;
@@ -132,7 +132,6 @@ fn request(number: u8) -> TaskId {
     TaskId::new(NOW, [number; 10])
 }
 
-/// Parses `set_proxy`, with or without a host, `clear_proxy` or a power action.
 fn command(index: u32, what: &str) -> Command {
     let id = device_id(index);
     let (tool, rest) = match what.split_once(' ').unwrap_or((what, "proxy.example.com")) {

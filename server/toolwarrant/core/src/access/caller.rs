@@ -15,7 +15,6 @@ pub struct Credentials<'a> {
     pub secret: &'a str,
 }
 
-/// A key and its application.
 #[derive(Debug, Clone)]
 pub struct Principal {
     pub application: Arc<Application>,

@@ -18,7 +18,6 @@ pub struct Granted {
     prefixes: BTreeSet<Box<str>>,
     /// Ids that begin with no prefix.
     ids: BTreeSet<Box<str>>,
-    /// Ids that are excepted from the prefixes.
     except: BTreeSet<Box<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! The first checks of a call: its tool, its permission and its arguments.
+//! The first checks of a call.
 
 use super::refusals::find_target;
 use crate::access::Caller;

@@ -1,4 +1,4 @@
-//! The records of a call: its line in the audit, its count and its duration.
+//! The records of a call.
 
 use crate::access::Caller;
 use crate::catalogue::ToolDef;
@@ -55,7 +55,6 @@ impl Drop for AuditGuard<'_> {
     }
 }
 
-/// The counter of a call, at its drop.
 pub(super) struct CallCounter<'a> {
     pub(super) counts: &'a Requests,
     pub(super) clock: &'a Clock,

@@ -29,7 +29,6 @@ impl<H: Handlers> Pipeline<H> {
 }
 
 impl Call<'_> {
-    /// Checks the caller as for a new call.
     pub(crate) fn still(&self) -> Result<(), Failure> {
         let renewed = self.around.access.renew(self.caller, self.around.clock);
         let renewed = renewed.map_err(|error| no_caller(self.catalogue, error))?;

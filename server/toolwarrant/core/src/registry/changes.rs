@@ -65,7 +65,7 @@ impl Registry {
         put
     }
 
-    /// Puts everything in force as stored, if the fate of a change is not known.
+    /// If the fate of a change is unknown, reads the store and puts in force what it has.
     async fn learn_fates(&self, known: &mut Known) -> Result<(), StoreError> {
         if !known.has_unknown_fate {
             return Ok(());

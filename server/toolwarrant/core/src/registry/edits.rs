@@ -1,4 +1,4 @@
-//! Rows of the directory, and their changes.
+//! Changes of rows.
 
 use crate::act::Act;
 use crate::store::{ApplicationRow, KeyRow};

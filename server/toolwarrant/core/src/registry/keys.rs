@@ -117,7 +117,6 @@ impl Registry {
         Ok(uses)
     }
 
-    /// Puts all keys in force as stored, after a change without the registry.
     pub async fn reload_keys(&self) -> Result<(), RegistryError> {
         let mut known = self.known.lock().await;
         let (_, keys) = self.store.directory().await?;
@@ -155,7 +154,6 @@ impl Registry {
     }
 }
 
-/// Returns true if a change of a key gives no authority.
 fn takes_key_away(before: &KeyRow, after: &KeyRow) -> bool {
     let KeyRow { id: _, application: _, secrets, created_at: _, expires_at, labels, suspended_at } = after;
     let no_later = |end: Option<Timestamp>, known: Option<Timestamp>| match (end, known) {

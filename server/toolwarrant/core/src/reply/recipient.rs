@@ -50,7 +50,7 @@ pub(crate) trait Sight: Sync {
     fn admits(&self, resource: &str, id: &str) -> bool;
 }
 
-/// The frame of the transport, and the targets that the caller may see.
+/// The reader of an answer: how it is framed, and which targets it may contain.
 #[derive(Clone, Copy)]
 pub struct Recipient<'a> {
     pub(crate) frame: Frame<'a>,

@@ -1,4 +1,4 @@
-//! Applications and keys: created, changed, ended, and loaded by the next process.
+//! The registry, by its public interface.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,6 @@
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::args::{Arguments, Reader, parse, parse_stored};
 
-/// The arguments of a tool whose `copies` were once `count` or `number`, and whose `pin` was
-/// `code`.
 #[derive(Debug)]
 struct StoredPage {
     copies: i64,

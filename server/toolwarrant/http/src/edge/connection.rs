@@ -36,10 +36,10 @@ const ANSWERED: u8 = 1;
 const FLUSHED: u8 = 2;
 /// The whole answer has left, and nothing of the next head has come.
 const IDLE_BEGINS: u8 = 3;
-/// The time of the beginning is known.
+/// As before, but the last check has noted the time.
 const IDLE_LASTS: u8 = 4;
 const HEAD_BEGINS: u8 = 5;
-/// The time of the beginning is known.
+/// As before, but the last check has noted the time.
 const HEAD_LASTS: u8 = 6;
 
 /// The resources that requests may hold at the same time.

@@ -47,8 +47,6 @@ pub struct Limits {
 const RESERVE: u64 = 256;
 
 impl Limits {
-    /// Lowers the number of connections to fit into a process that may have `open_files` files
-    /// open.
     #[must_use]
     pub fn within(self, open_files: u64) -> Self {
         let left = open_files - RESERVE.min(open_files / 2);

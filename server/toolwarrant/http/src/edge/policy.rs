@@ -212,7 +212,6 @@ fn origin_of(uri: &Uri) -> Option<String> {
     Some(port.map_or_else(|| format!("{scheme}://{name}"), |port| format!("{scheme}://{name}:{port}")))
 }
 
-/// Splits `name`, `name:port`, `[address]` or `[address]:port`.
 fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {
@@ -223,7 +222,6 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Returns false for wildcards, user names and IPv6 addresses without brackets.
 fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     !name.is_empty() && (name.bytes().all(plain) || ipv6(name).is_some())

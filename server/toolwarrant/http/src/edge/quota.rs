@@ -89,8 +89,6 @@ impl Drop for Share {
     }
 }
 
-/// Returns the network that counts as one client: an IPv4 address, or the first 64 bits of an IPv6
-/// address.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -9,7 +9,7 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::revision::{Features, Revision};
 
-/// The rights of a key can change at any time.
+/// Short, because the rights of a key can change at any time.
 const FRESH_MS: u32 = 60_000;
 
 /// The revisions of the protocol allow any prefix whose second label is not their own.

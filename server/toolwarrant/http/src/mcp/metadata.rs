@@ -63,7 +63,6 @@ pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Fai
     Err(failure.with("supported", served).with("requested", sent.as_str()))
 }
 
-/// Returns true if both the header and `_meta` show a revision without a handshake.
 fn lacks_handshake(named: Revision, request: &RpcRequest<'_>) -> bool {
     !named.features().handshake && own(request).is_some_and(|own| own.meta.is_some())
 }

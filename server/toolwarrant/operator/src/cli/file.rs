@@ -3,6 +3,7 @@
 //! A value in the file becomes the default of its flag. So the command line overrides the
 //! environment, and the environment overrides the file.
 
+use super::help::WITH_STORE;
 use crate::config::{Config, Findings};
 use crate::flags::{AS, CONFIG, JSON, REASON, SOCKET};
 use clap::error::{ContextKind, ContextValue};
@@ -41,7 +42,8 @@ pub(super) fn set(command: Command, values: &FileFlags) -> Command {
         let Some((_, values)) = values.iter().find(|(name, _)| arg.get_long() == Some(name)) else { return arg };
         arg.required(false).default_values(values)
     };
-    command.mut_args(set).mut_subcommand("serve", |serve| serve.mut_args(set))
+    let set_in = |command: Command, name| command.mut_subcommand(name, |inner| inner.mut_args(set));
+    WITH_STORE.into_iter().fold(command.mut_args(set), set_in)
 }
 
 pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &FileFlags) -> Vec<Value> {
@@ -60,7 +62,6 @@ pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &F
     configurable_flags(command).map(row).collect()
 }
 
-/// Returns the flags that have a key: all that configure a server, rather than one command.
 fn configurable_flags(command: &Command) -> impl Iterator<Item = &Arg> {
     let sets = |arg: &&Arg| arg.get_action().takes_values() || matches!(arg.get_action(), ArgAction::SetTrue);
     let is_general =
@@ -114,7 +115,6 @@ impl Kind {
     }
 }
 
-/// Returns the values of a flag, or `None` if one has a mistake, which is added to `found`.
 fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Findings<'_>) -> Option<Vec<String>> {
     let (kind, span) = (Kind::of(arg), value.span());
     let name = arg.get_long().unwrap_or_default();
@@ -156,7 +156,6 @@ fn config_text(kind: Kind, value: &DeValue<'_>, config: &Config) -> Option<Strin
     }
 }
 
-/// Returns the reason why the flag's own parser refuses a value.
 fn refusal(arg: &Arg, kind: Kind, text: &str) -> Option<String> {
     if kind == Kind::Switch {
         return None;

@@ -79,7 +79,6 @@ pub(super) fn parse_label(text: &str) -> Result<(String, String), &'static str> 
     Ok((name.to_owned(), text.to_owned()))
 }
 
-/// Removes labels with an empty text. Changes nothing if that is refused.
 pub(super) fn change_labels(labels: &mut Labels, changes: &[(String, String)]) -> Result<(), OperatorError> {
     let mut changed = labels.clone();
     for (name, text) in changes {

@@ -197,7 +197,6 @@ pub(super) async fn show(context: &OperatorContext, name: &str) -> CommandAnswer
     Ok(answer)
 }
 
-/// Returns the number of ids in a grant, or its prefixes with numbers of other ids and exceptions.
 fn count_terms(terms: Vec<String>) -> Value {
     let (rules, ids): (Vec<_>, Vec<_>) =
         terms.into_iter().partition(|term| term.ends_with('*') || term.starts_with('!'));

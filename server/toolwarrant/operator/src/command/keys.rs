@@ -114,7 +114,6 @@ pub struct KeyQuery {
     pub older_than: Option<Duration>,
 }
 
-/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {

@@ -280,7 +280,6 @@ pub(super) async fn resources_with(context: &OperatorContext, id: &str) -> Vec<&
 
 const LIST_CHUNK: u16 = 1_000;
 
-/// Refuses invalid ids and, if the service can list its resources, those that do not exist.
 pub(super) async fn must_exist(
     context: &OperatorContext,
     def: &ResourceDef,

@@ -16,7 +16,6 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::TaskId;
 
-/// Commands about tasks.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TaskCommand {

@@ -1,5 +1,4 @@
-//! Lost data is detected, a write that would be lost is refused, and only one process owns the
-//! database.
+//! Lost data, and ownership.
 
 use super::super::watermark::path_of;
 use super::*;

@@ -28,7 +28,6 @@ fn repeats_secret(text: &str, secrets: &[&str], arguments: &str) -> bool {
         !secret.is_empty() && (text.contains(secret) || parts.any(|part| begin.ends_with(part)))
     };
     secrets.iter().filter_map(|name| arguments.get(name)).any(|value| {
-        // A secret is a string or a list of strings.
         let one = serde_json::from_str::<String>(value.get()).map(|secret| vec![secret]);
         let given = one.or_else(|_| serde_json::from_str(value.get())).map(Secret::new);
         given.is_ok_and(|given| {

@@ -1,4 +1,4 @@
-//! The engine with a store in memory, and an executor with only the required methods.
+//! The engine with a store in memory.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -256,7 +256,6 @@ async fn a_clock_that_ran_ahead_at_any_start_drops_no_nonce_that_the_right_clock
         let engine = Engine::start(parts(store, Obedient, &clock)).await.expect("a store that can be read");
         let (caller, now) = (caller("app", Grants::everything()), START.0 / 1000);
         let mut kept = Vec::new();
-        // A write, and a read that was signed ahead of the clock.
         for (nonce, signed, reads) in [("write", now, false), ("read", now + 299, true)] {
             let used = Nonces::new(clock.clone()).take(&caller, nonce, signed, reads).expect("unknown to this run");
             kept.push(engine.keep_nonce(&used).await.is_ok());

@@ -11,12 +11,10 @@ pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, 
 
 const ID_MAX: usize = 64;
 
-/// Treats an id that is empty or too long as missing.
 pub(super) fn id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(text(from)?.filter(|id| (1..=ID_MAX).contains(&id.len())))
 }
 
-/// Treats a text that is empty after cleaning as missing.
 pub(super) fn deserialize_untrusted<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Untrusted>, D::Error> {
     Ok(text(from)?.map(|text| Untrusted::clean(&text)).filter(|text| !text.as_str().is_empty()))
 }

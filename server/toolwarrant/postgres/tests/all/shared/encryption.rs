@@ -1,4 +1,4 @@
-//! Parameters of the URL, certificates, and the ways in which a server may ask for the password.
+//! URL parameters, certificates and passwords.
 
 use super::*;
 use rcgen::{CertifiedKey, generate_simple_self_signed};

@@ -1,4 +1,4 @@
-//! Faults of the server: what is named, and how many connections are taken meanwhile.
+//! Faults of the server.
 
 use super::*;
 use tokio::net::TcpListener;

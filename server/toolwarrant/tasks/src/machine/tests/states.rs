@@ -59,7 +59,6 @@ fn the_tables_of_the_page_of_states_have_the_ends_that_the_machine_gives() {
     assert_eq!(rows("## Ends after an answer").collect::<Vec<_>>(), after);
 }
 
-/// Returns the rows of the first table below a heading.
 fn rows(heading: &str) -> impl Iterator<Item = &'static str> {
     let (_, section) = PAGE.split_once(&format!("\n{heading}\n")).expect("a heading");
     section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).skip(2)

@@ -1,4 +1,4 @@
-//! The waits between readings, and the cool-down of a target after the end.
+//! Waits and cool-downs.
 
 use super::*;
 

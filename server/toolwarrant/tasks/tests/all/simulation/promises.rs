@@ -95,7 +95,6 @@ impl World {
     }
 }
 
-/// Checks that a task is refunded exactly if it is `failed_silent`, and charged if it left.
 fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl FnMut(&str)) {
     let count = |kind: &str| entries.iter().filter(|entry| **entry == kind).count();
     let (charges, reversals, refunds) = (count("charge"), count("reversal"), count("refund"));
@@ -131,7 +130,6 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
     }
 }
 
-/// Checks that the answer is stored: without it, nothing is refunded.
 fn forgets_no_answer(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
     if truth.told.is_some() && record.task.outcome.map(|(upstream, _)| upstream) != truth.told {
         violated("its answer was forgotten");
