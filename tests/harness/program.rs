@@ -167,11 +167,12 @@ pub(crate) async fn key_of(data: &Path, application: &str) -> Key {
 pub(crate) fn steady(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DATA");
     let word = |word: &str| {
+        let (word, comma) = word.strip_suffix(',').map_or((word, ""), |word| (word, ","));
         let (name, rest) = word.split_once('_').unwrap_or(("", word));
         match name {
-            "act" | "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0"),
-            _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
-            _ => word.to_owned(),
+            "act" | "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0{comma}"),
+            _ if word.len() >= 20 && word.ends_with('Z') => format!("TIME{comma}"),
+            _ => format!("{word}{comma}"),
         }
     };
     let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");

@@ -125,7 +125,7 @@ impl Rig {
         };
         let operator = local_operator(Channel::Offline, Claims::default());
         match execute(&context, &operator, command).await {
-            Ok(answer) => [render::text(&answer), render::json(&answer)],
+            Ok(answer) => [render::text(&answer, Some(80)), render::json(&answer)],
             Err(error) => [error.to_string(), String::new()],
         }
     }
@@ -280,7 +280,7 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
         assert!(rig.platform.looked_up.load(Relaxed) > 0, "an operation goes back as it came");
         for line in rig.server.audit().await.lines() {
             let line: Value = serde_json::from_str(line).expect("JSON");
-            assert_printable(&render::text(&json!([line])), "the audit");
+            assert_printable(&render::text(&json!([line]), Some(80)), "the audit");
         }
         drop(logged);
         assert!(log.text().contains(ORDER), "the operator reads in the log what the platform says");

@@ -1,7 +1,7 @@
 //! Files that are removed or replaced under a running server. A write that would be gone after a
 //! restart is never acknowledged.
 
-use crate::harness::program::{Program, WATCHED, binary, get, operate, start, until};
+use crate::harness::program::{Program, WATCHED, binary, get, operate, start, steady, until};
 use crate::harness::writes::{restart, wait_for_phases};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -27,9 +27,7 @@ async fn observe(program: &Program, phone: u32, task: &Value) -> String {
     writeln!(out, "task read: {}", read.expect("a task")["status"]).expect("text");
     writeln!(out, "readyz: {}", get(&format!("{}/readyz", program.monitor())).await.2.trim_end()).expect("text");
     let (code, said) = operate(&program.data, "app create late --permission device").await;
-    let differs = |line: &&str| ["created at", "id ", "act id"].iter().any(|begin| line.starts_with(begin));
-    let said = said.lines().filter(|line| !differs(line));
-    writeln!(out, "app create: exit {code}\n{}", said.collect::<Vec<_>>().join("\n")).expect("text");
+    writeln!(out, "app create: exit {code}\n{}", steady(&said, &program.data)).expect("text");
     let (code, said) = operate(&program.data, "doctor").await;
     let faults = if code == 0 { "" } else { said.split("faults\n").nth(1).unwrap_or(&said) };
     // The section `kept` has times that differ from run to run.

@@ -5,9 +5,11 @@
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
+use std::ops::Range;
 use toolwarrant_base::text::clean;
 use toolwarrant_common::escape_json;
 pub use toolwarrant_common::escape_text as plain;
+use unicode_width::UnicodeWidthStr;
 
 /// Returns the answer as JSON, with a line end. Characters that a terminal interprets, or that a
 /// reader cannot see, are escaped.
@@ -16,20 +18,53 @@ pub fn json(answer: &Value) -> String {
     escape_json(&format!("{answer:#}\n"))
 }
 
+/// Members that only programs need: places in a file, counts of rows that were read, and events as
+/// they are stored.
+const FOR_PROGRAMS: [&str; 3] = ["number", "examined", "event"];
+
+/// Returns the answer as text, with a line end, for a terminal with that many columns.
 #[must_use]
-pub fn text(answer: &Value) -> String {
+pub fn text(answer: &Value, columns: Option<usize>) -> String {
+    let room = columns.unwrap_or(usize::MAX);
     match answer {
         Value::Array(rows) if rows.is_empty() => "none\n".to_owned(),
-        Value::Array(rows) => table(rows, ""),
-        Value::Object(members) => lines(members),
+        Value::Array(rows) => table(rows, "", room),
+        // The answer to a change, unless a secret is to be copied from it.
+        Value::Object(members) if members.contains_key("act_id") && !members.contains_key("secret") => {
+            let members = members.iter().filter(|(_, value)| !has_rows(value));
+            let members = members.map(|(name, value)| (name.clone(), value.clone()));
+            format!("{}\n", facts(&Value::Object(members.collect())))
+        }
+        Value::Object(members) => match &members_for_people(members)[..] {
+            [(_, rows @ Value::Array(_))] => text(rows, columns),
+            members => lines(members, room),
+        },
         other => format!("{}\n", cell(other)),
     }
 }
 
-fn table(rows: &[Value], indent: &str) -> String {
+fn has_rows(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().any(Value::is_object))
+}
+
+/// Returns the members that people read.
+fn members_for_people(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let is_shown = |(name, value): &(&String, &Value)| !value.is_null() && !FOR_PROGRAMS.contains(&name.as_str());
+    members.iter().filter(is_shown).collect()
+}
+
+/// The most lines of a row. A row that needs more is one line of facts.
+const LINES_MAX: usize = 3;
+
+const CONTINUATION: &str = "    ";
+
+/// The columns are the members that any row has, without rows of their own. A row that is wider
+/// than the terminal takes several lines.
+fn table(rows: &[Value], indent: &str, room: usize) -> String {
     let mut names: Vec<&String> = Vec::new();
-    for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
-        if !names.contains(&name) {
+    for (name, value) in rows.iter().filter_map(Value::as_object).flat_map(members_for_people) {
+        let is_empty = value.as_array().is_some_and(Vec::is_empty);
+        if !names.contains(&name) && !is_empty && !has_rows(value) {
             names.push(name);
         }
     }
@@ -39,24 +74,59 @@ fn table(rows: &[Value], indent: &str) -> String {
     let head: Vec<String> = names.iter().map(|name| name.replace('_', " ").to_uppercase()).collect();
     let cells = rows.iter().map(|row| names.iter().map(|name| cell(&row[*name])).collect::<Vec<_>>());
     let cells: Vec<_> = std::iter::once(head).chain(cells).collect();
-    let widths: Vec<usize> =
-        (0..names.len()).map(|n| cells.iter().map(|row| row[n].chars().count()).max().unwrap_or(0)).collect();
+    let room = room.saturating_sub(indent.len() + CONTINUATION.len()).max(1);
+    let widest = |n: usize| cells.iter().map(|row| row[n].width()).max().unwrap_or(0).min(room);
+    let widths: Vec<usize> = (0..names.len()).map(widest).collect();
+    let lines = break_columns(&widths, room);
+    if lines.len() > LINES_MAX {
+        return rows.iter().fold(String::new(), |out, row| out + indent + &facts(row) + "\n");
+    }
     cells.iter().fold(String::new(), |mut out, row| {
-        let row = row.iter().zip(&widths).fold(String::new(), |mut line, (cell, width)| {
-            let _ = write!(line, "{cell:width$}  ");
-            line
-        });
-        let _ = writeln!(out, "{indent}{}", row.trim_end());
+        for (at, columns) in lines.iter().enumerate() {
+            let start = if at == 0 { "" } else { CONTINUATION };
+            let line = columns.clone().fold(String::new(), |line, n| line + &fit(&row[n], widths[n]) + "  ");
+            let _ = writeln!(out, "{indent}{start}{}", line.trim_end());
+        }
         out
     })
 }
 
-fn lines(members: &Map<String, Value>) -> String {
-    let width = members.keys().map(String::len).max().unwrap_or(0);
+/// Returns the columns of each line.
+fn break_columns(widths: &[usize], room: usize) -> Vec<Range<usize>> {
+    let (mut lines, mut begin, mut used) = (Vec::new(), 0, 0);
+    for (n, width) in widths.iter().enumerate() {
+        if n > begin && used + width > room {
+            lines.push(begin..n);
+            (begin, used) = (n, 0);
+        }
+        used += width + 2;
+    }
+    lines.push(begin..widths.len());
+    lines
+}
+
+/// Fills or cuts a text to a width.
+fn fit(text: &str, width: usize) -> String {
+    let mut fitting = text.to_owned();
+    while fitting.width() > width {
+        fitting.pop();
+        if fitting.width() < width {
+            fitting.push('…');
+            break;
+        }
+    }
+    let missing = width.saturating_sub(fitting.width());
+    fitting + &" ".repeat(missing)
+}
+
+fn lines(members: &[(&String, &Value)], room: usize) -> String {
+    let width = members.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     members.iter().fold(String::new(), |mut out, (name, value)| {
         let label = name.replace('_', " ");
         let _ = match value {
-            Value::Array(rows) if rows.iter().any(Value::is_object) => write!(out, "\n{label}\n{}", table(rows, "  ")),
+            Value::Array(rows) if has_rows(value) => {
+                write!(out, "\n{label}\n{}", table(rows, "  ", room))
+            }
             Value::Object(inner) if name.ends_with("schema") => {
                 writeln!(out, "\n{label}\n{:#}", Value::Object(inner.clone()))
             }
@@ -64,7 +134,8 @@ fn lines(members: &Map<String, Value>) -> String {
                 writeln!(out, "{label:width$}  {}", cell(value))
             }
             Value::Object(inner) => {
-                let inner = lines(inner).lines().fold(String::new(), |out, line| out + "  " + line + "\n");
+                let inner = lines(&members_for_people(inner), room.saturating_sub(2));
+                let inner = inner.lines().fold(String::new(), |out, line| out + "  " + line + "\n");
                 write!(out, "\n{label}\n{inner}")
             }
             Value::String(text) if text.contains('\n') => writeln!(out, "\n{}", plain(text)),
@@ -77,7 +148,7 @@ fn lines(members: &Map<String, Value>) -> String {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => clean(text).into_owned(),
+        Value::String(text) => without_millis(clean(text).into_owned()),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) if items.iter().all(Value::is_object) => {
             items.iter().map(facts).collect::<Vec<_>>().join("; ")
@@ -96,8 +167,15 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// Shortens a time such as `2026-11-28T16:21:59.084Z`.
+fn without_millis(text: String) -> String {
+    let is_time = text.len() == 24 && text.as_bytes()[10] == b'T' && text.as_bytes()[19] == b'.' && text.ends_with('Z');
+    if is_time { format!("{}Z", &text[..19]) } else { text }
+}
+
 fn facts(object: &Value) -> String {
-    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let members = object.as_object().map(members_for_people).unwrap_or_default().into_iter();
+    let members = members.filter(|(_, value)| value.as_array().is_none_or(|items| !items.is_empty()));
     members.map(|(name, value)| format!("{} {}", name.replace('_', " "), cell(value))).collect::<Vec<_>>().join(", ")
 }
 
@@ -131,13 +209,34 @@ mod tests {
         let table = "PART ID  CAPABILITIES  ARGUMENTS  SEEN BY\n\
                      a        x             n 1        none\n\
                      longer   none          -          one, two\n";
-        assert_eq!(text(&rows), table);
+        assert_eq!(text(&rows, None), table);
         let changes =
             json!({"live_secrets": {"before": 2, "after": null}, "sees": {"added": ["a", "b"], "removed": ["c"]}});
-        assert_eq!(text(&json!({"changes": changes})), "changes  live secrets 2 -> -; sees +a +b -c\n");
-        assert_eq!(text(&json!([{"changes": changes}])), "CHANGES\nlive secrets 2 -> -; sees +a +b -c\n");
-        assert_eq!(text(&json!([])), "none\n");
-        assert_eq!(text(&json!({"a": 1, "long_name": "b"})), "a          1\nlong name  b\n");
+        assert_eq!(text(&json!({"changes": changes}), None), "changes  live secrets 2 -> -; sees +a +b -c\n");
+        assert_eq!(text(&json!([{"changes": changes}]), None), "CHANGES\nlive secrets 2 -> -; sees +a +b -c\n");
+        assert_eq!(text(&json!([]), None), "none\n");
+        assert_eq!(text(&json!({"a": 1, "long_name": "b"}), None), "a          1\nlong name  b\n");
+    }
+
+    #[test]
+    fn a_row_that_is_wider_than_the_terminal_takes_several_lines_and_a_change_takes_one() {
+        let rows = json!([
+            {"id": "p-1", "name": "一号电话", "at": "2026-11-28T16:21:59.084Z", "number": 4, "gone_at": null},
+            {"id": "p-22", "name": "b", "at": null, "number": 5, "secrets": [{"at": 1}]},
+        ]);
+        let wide = "ID    NAME      AT\n\
+                    p-1   一号电话  2026-11-28T16:21:59Z\n\
+                    p-22  b         -\n";
+        let narrow = "ID    NAME\n    AT\n\
+                      p-1   一号电话\n    2026-11-28T16:21:59Z\n\
+                      p-22  b\n    -\n";
+        assert_eq!(text(&json!({"rows": rows, "examined": 9, "next": null}), Some(44)), wide);
+        assert_eq!(text(&rows, Some(34)), narrow);
+        assert_eq!(text(&json!([{"id": "一号电话"}]), Some(9)), "ID\n一号…\n");
+        let many = json!([{"aaaa": "1234", "bbbb": "1234", "cccc": "1234", "dddd": "1234"}]);
+        assert_eq!(text(&many, Some(8)), "aaaa 1234, bbbb 1234, cccc 1234, dddd 1234\n");
+        let change = json!({"name": "shop", "labels": [], "ended_at": null, "keys": [{"id": 1}], "act_id": "act_1"});
+        assert_eq!(text(&change, None), "name shop, act id act_1\n");
     }
 
     #[test]
@@ -147,16 +246,16 @@ mod tests {
         let nested = json!({"x": raw, "list": [raw], "object": {"y": raw}});
         let rows = json!([{"cell": format!("{raw}\n"), "object": {"y": raw}}, {"cell": several, "object": null}]);
         for answer in [nested, rows, json!({"text": several}), json!(raw), json!([raw])] {
-            let shown = [text(&answer), super::json(&answer)];
+            let shown = [text(&answer, None), super::json(&answer)];
             assert!(
                 shown.iter().flat_map(|text| text.chars()).all(|c| c == '\n' || !toolwarrant_base::text::deceives(c)),
                 "{shown:?}"
             );
             assert_eq!(serde_json::from_str::<Value>(&shown[1]).expect("JSON"), answer, "nothing is lost");
         }
-        assert_eq!(text(&json!([{"cell": several}])), "CELL\nfirst a b c\n");
+        assert_eq!(text(&json!([{"cell": several}]), None), "CELL\nfirst a b c\n");
         assert_eq!(
-            text(&json!({"text": several})),
+            text(&json!({"text": several}), None),
             "\nfirst\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{2028}\\u{e0041}\n"
         );
     }

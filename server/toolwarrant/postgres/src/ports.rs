@@ -85,8 +85,8 @@ impl TaskStore for Postgres {
         }))
     }
 
-    /// Makes partitions ahead. Drops old ones, each with the ended tasks of its day, and targets that
-    /// have long cooled down.
+    /// Makes partitions ahead. Drops old ones, each with the ended tasks of its day. Drops targets
+    /// that have long cooled down.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         Box::pin(async move {
             let partitions = |client: Arc<PreparedClient>| async move {

@@ -8,6 +8,7 @@ use crate::start::{ServiceAround, Start};
 use crate::welcome::Demo;
 use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};
+use rustix::termios::tcgetwinsize;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
 use std::marker::PhantomData;
@@ -295,8 +296,14 @@ const WOULD_DO: u8 = 3;
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
+/// Returns the width of the terminal, if standard output is one.
+fn terminal_columns() -> Option<usize> {
+    let size = tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 fn render_answer(answer: &Value, json: bool) -> String {
-    if json { render::json(answer) } else { render::text(answer) }
+    if json { render::json(answer) } else { render::text(answer, terminal_columns()) }
 }
 
 /// Fails on a full disk, but not without a reader.

@@ -130,8 +130,7 @@ impl<R: Row> OwnAddresses<R> {
         })
     }
 
-    /// Returns a ready phone without a known address that was not asked within [`ASK_AGAIN`] in this
-    /// run.
+    /// Returns a ready phone without a known address that was not asked within [`ASK_AGAIN`].
     #[must_use]
     pub fn next_unread(&self, is_ready: impl Fn(&R) -> bool, now: Timestamp) -> Option<DeviceId> {
         let asked = ignore_poison(self.asked.lock());
