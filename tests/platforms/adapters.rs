@@ -36,6 +36,7 @@ fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value
         Mishap::NeverEnds => json!({"task_never_ends": only(json!(true))}),
         Mishap::CannotBeRead => json!({"shell": "silent"}),
         Mishap::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
+        Mishap::ProxyIsDead if has_proxy => json!({"proxy_dead": true}),
         Mishap::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
         Mishap::Rotates if has_proxy => json!({"proxy_rotates": true}),
         Mishap::Forwarded if has_proxy => json!({"forwarder": "127.99.0.1", "effect": only(json!("never"))}),
@@ -51,7 +52,9 @@ fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value
             json!({"own_address": own, "public_address": "127.99.0.5", "shell_ignores_proxy": true})
         }
         Mishap::ShowsOnly
+        | Mishap::ChangesPlaces
         | Mishap::IgnoresProxy
+        | Mishap::ProxyIsDead
         | Mishap::ProxyLies
         | Mishap::Rotates
         | Mishap::Forwarded

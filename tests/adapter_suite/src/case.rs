@@ -61,6 +61,10 @@ pub enum Mishap {
     /// Some seconds after the report of success.
     ActsLate,
     NeverEnds,
+    /// The platform does not act, and another phone answers in place of this one from then on.
+    ChangesPlaces,
+    /// The proxy is set, and accepts no connection.
+    ProxyIsDead,
     CannotBeRead,
     IgnoresProxy,
     /// The proxy itself answers in place of the server.
@@ -79,7 +83,7 @@ pub enum Mishap {
     LeavesThroughApp,
 }
 
-pub const MISHAPS: [Mishap; 23] = [
+pub const MISHAPS: [Mishap; 25] = [
     Mishap::None,
     Mishap::Refuses,
     Mishap::ActsAndRefuses,
@@ -95,6 +99,8 @@ pub const MISHAPS: [Mishap; 23] = [
     Mishap::ShowsOnly,
     Mishap::ActsLate,
     Mishap::NeverEnds,
+    Mishap::ChangesPlaces,
+    Mishap::ProxyIsDead,
     Mishap::CannotBeRead,
     Mishap::IgnoresProxy,
     Mishap::ProxyLies,

@@ -164,7 +164,12 @@ impl Double for Rack {
 
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         Box::pin(async move {
-            let switches = switches(operation, fault)?;
+            let switches = match (fault, operation, self.codes.last()) {
+                (Mishap::ChangesPlaces, Operation::Restart, Some(spare)) => {
+                    json!({"adb_swaps_with": spare, "effect": "never"})
+                }
+                _ => switches(operation, fault)?,
+            };
             self.wait_until_listed().await;
             self.addresses.get_or_init(|| self.read_addresses()).await;
             // The last phone is never staged.

@@ -38,6 +38,7 @@ fn part(fault: Mishap) -> Option<Part> {
         Mishap::ActsAndRefuses | Mishap::ShowsOnly => return None,
         Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
         Mishap::Forwarded | Mishap::SharesProxyAddress => return None,
+        Mishap::ChangesPlaces | Mishap::ProxyIsDead => return None,
         Mishap::LeavesThroughNeighbour | Mishap::LeavesThroughApp => return None,
     })
 }

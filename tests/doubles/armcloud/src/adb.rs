@@ -120,9 +120,19 @@ fn reach(world: &World, serial: &str) -> Result<Seat, String> {
     let seat = if serial.is_empty() { Some(Seat(0)) } else { truth.find(code(serial)) };
     let state = seat.and_then(|seat| state(&switches, truth.pad(seat), serial));
     match (seat, state.as_deref()) {
-        (Some(seat), Some("device")) => Ok(seat),
+        (Some(seat), Some("device")) => Ok(truth.pad(seat).leads_to.unwrap_or(seat)),
         (Some(_), Some(state)) => Err(format!("device {state}")),
         _ => Err(format!("device '{serial}' not found")),
+    }
+}
+
+/// Lets two pads change places, as when a router gives their addresses again.
+fn swap(world: &World, seat: Seat) {
+    let other = world.switches().look(Switch::AdbSwapsWith, seat).and_then(Value::as_str).map(str::to_owned);
+    let mut truth = world.truth();
+    if let Some(other) = other.and_then(|code| truth.find(&code)) {
+        truth.pad_mut(seat).leads_to = Some(other);
+        truth.pad_mut(other).leads_to = Some(seat);
     }
 }
 
@@ -140,6 +150,9 @@ async fn serve_pad(world: &Arc<World>, mut stream: TcpStream, serial: &str) -> i
         let faults = Faults::take(&mut switches, asked);
         (faults, switches.take_text(Switch::Shell, asked), switches.look_flag(Switch::AdbOld, seat))
     };
+    if waits {
+        swap(world, seat);
+    }
     wait(faults.stall).await;
     let is_started = world.truth().pad(seat).is_started();
     match (service.strip_prefix("shell,v2,raw:"), &faults.instead, shell.as_deref()) {

@@ -145,6 +145,8 @@ switches! {
         CvmStatus "cvm_status" Integer, "the cvmStatus that is shown";
         PublicAddress "public_address" Text, "userPadList shows this publicIp";
         AdbState "adb_state" Text, "the state of the pad in the list of adb; `absent` if it is not in the list";
+        AdbSwapsWith "adb_swaps_with" Text,
+            "from the next restart over adb on, its connection leads to the pad with this code, and that pad's to it";
         AdbOld "adb_old" Flag, "adb on the pad has no shells with an exit status, as before Android 7";
     }
     Platform {

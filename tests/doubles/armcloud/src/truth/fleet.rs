@@ -35,6 +35,7 @@ pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
         started: now - 3_600_000 - u64::from(pick[2]) * 1_000,
         restarts: 0,
         sessions: Vec::new(),
+        leads_to: None,
         before: Vec::new(),
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Pad {
     /// Since the fleet was created.
     pub(crate) restarts: u64,
     pub(crate) sessions: Vec<String>,
+    /// The pad that its connection over adb leads to, if that is another one.
+    pub(crate) leads_to: Option<Seat>,
     /// Each with the time at which it ended.
     pub(crate) before: Vec<(u64, Condition)>,
 }
