@@ -76,6 +76,18 @@ async fn mistakes_in_flags_of_the_simulated_phones_come_with_help() {
 }
 
 #[tokio::test]
+async fn a_flag_without_the_one_that_goes_with_it_is_refused_wherever_it_is() {
+    for (half, both) in [
+        ("echo-listen = \"127.0.0.1:0\"\n", "--echo-listen and --echo-url"),
+        ("tls-key = \"key.pem\"\ntls-cert = \"\"\n", "--tls-cert and --tls-key"),
+    ] {
+        let (sound, answer) = check(half).await;
+        let told = answer["error"]["message"].as_str().expect("text");
+        assert!(!sound && told.starts_with(&format!("{both} go together; give both, or neither")), "{answer:#}");
+    }
+}
+
+#[tokio::test]
 async fn a_variable_of_a_switch_takes_usual_words_and_a_mistake_names_the_variable() {
     let run = async |name: &str, text: &str| {
         let mut command = Command::new(binary());

@@ -15,9 +15,9 @@ use crate::phones::writes::Writes;
 use crate::platforms::adb::Adb;
 use crate::platforms::armcloud::Armcloud;
 use crate::platforms::simulator::Sim;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::builder::RangedU64ValueParser;
-use clap::{ArgAction, Args};
+use clap::{ArgAction, ArgGroup, Args};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -38,6 +38,7 @@ pub struct OwnFlags {
 
 /// The flags of the product.
 #[derive(Clone, Debug, Args)]
+#[command(group = ArgGroup::new("both-echo").args(["echo_listen", "echo_url"]).multiple(true))]
 pub struct ProductFlags {
     #[command(flatten)]
     own: OwnFlags,
@@ -195,15 +196,8 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
 }
 
 fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {
-    match (flags.echo_listen, &flags.echo_url) {
-        (None, None) => Ok(None),
-        (Some(address), Some(url)) => {
-            let bound = CallbackListener::bind(address, random.clone());
-            let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
-            Ok(Some((listener, paths, url.clone())))
-        }
-        _ => bail!(
-            "--echo-listen and --echo-url go together: the address to listen on, and the URL at which phones reach it"
-        ),
-    }
+    let (Some(address), Some(url)) = (flags.echo_listen, &flags.echo_url) else { return Ok(None) };
+    let bound = CallbackListener::bind(address, random.clone());
+    let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
+    Ok(Some((listener, paths, url.clone())))
 }

@@ -40,6 +40,9 @@ impl<T: Args + Clone + Send + 'static> Flags for T {}
 #[derive(Clone, Debug, Args)]
 pub struct NoFlags {}
 
+/// The names of groups of flags that go together begin with this.
+const TOGETHER: &str = "both-";
+
 /// The reason why a service cannot share its store with other replicas.
 pub type Alone<F> = fn(&F, &Config) -> Option<&'static str>;
 
@@ -131,8 +134,9 @@ impl CommandLine<'_> {
         let json = json || std::env::args_os().any(|arg| arg == "--json");
         let matches = matches.unwrap_or_else(|error| end(&self.explain(error, &command), json));
         if asked.checks || asked.serves {
-            let shared = refuse_shared::<F>(alone, &matches, &config);
-            shared.unwrap_or_else(|error| end(&error.format(&mut command), json));
+            let refused = refuse_shared::<F>(alone, &matches, &config);
+            let refused = refused.and_then(|()| refuse_halves(&command, &matches));
+            refused.unwrap_or_else(|error| end(&error.format(&mut command), json));
         }
         if asked.checks {
             let flags = file::describe_flags(&command, &matches, &values);
@@ -274,7 +278,7 @@ impl CommandLine<'_> {
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
                 return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
-            Some((FLAGS, _)) => return Ok(Invocation::Reference),
+            Some((help::FLAGS, _)) => return Ok(Invocation::Reference),
             Some((name, _)) if C::has_subcommand(name) => {
                 let own = C::from_arg_matches(matches)?;
                 question = own.question();
@@ -299,6 +303,22 @@ fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Confi
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a flag without the others of its group, wherever it was set.
+fn refuse_halves(command: &clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let matches = matches.subcommand_matches("serve").unwrap_or(matches);
+    let is_set =
+        |id: &clap::Id| matches.get_raw(id.as_str()).is_some_and(|mut texts| texts.any(|text| !text.is_empty()));
+    for group in command.get_groups().filter(|group| group.get_id().as_str().starts_with(TOGETHER)) {
+        if group.get_args().any(is_set) && !group.get_args().all(is_set) {
+            let flags = command.get_arguments().filter(|arg| group.get_args().any(|id| id == arg.get_id()));
+            let flags: Vec<_> = flags.filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
+            let why = format!("{} go together; give both, or neither", flags.join(" and "));
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, why));
+        }
+    }
+    Ok(())
 }
 
 fn parse_switch(text: &str) -> Result<bool, &'static str> {
@@ -351,7 +371,7 @@ impl Asked {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
         let name = matches.subcommand_name();
-        let reads_none = |name| name == FLAGS || ClientCommand::has_subcommand(name);
+        let reads_none = |name| name == help::FLAGS || ClientCommand::has_subcommand(name);
         if name.is_some_and(reads_none) {
             return nothing;
         }
@@ -367,10 +387,8 @@ impl Asked {
     }
 }
 
-const FLAGS: &str = "flags";
-
 fn flags_command() -> clap::Command {
-    clap::Command::new(FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
+    clap::Command::new(help::FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
 }
 
 fn config_command() -> clap::Command {
@@ -394,7 +412,7 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(commands);
-        let others = ["config", FLAGS, "help", "serve"];
+        let others = ["config", help::FLAGS, "help", "serve"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

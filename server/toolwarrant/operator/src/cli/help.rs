@@ -1,10 +1,11 @@
 //! The help of the program: its commands in groups, the flags that people need, and examples. That
 //! of `serve` has all flags of a server.
 
-use super::FLAGS;
 use crate::flags;
 use clap::{Arg, Command};
 use std::fmt::Write;
+
+pub(super) const FLAGS: &str = "flags";
 
 /// The service's own commands stand at the end of the first group, and those for resources at the
 /// end of the second.

@@ -3,7 +3,7 @@
 use crate::flags;
 use crate::keeping::AuditOptions;
 use crate::place::StoreOptions;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -72,6 +72,7 @@ pub struct ServeOptions {
 
 /// TLS, proxies and the number of connections.
 #[derive(Clone, Debug, Args)]
+#[command(group = ArgGroup::new("both-tls").args(["tls_cert", "tls_key"]).multiple(true))]
 pub struct EdgeOptions {
     /// Certificate of this server in PEM format, followed by its intermediates: the server then
     /// accepts only TLS. Read again when the file changes
