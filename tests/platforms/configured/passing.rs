@@ -76,6 +76,10 @@ async fn a_phone_of_the_list_that_an_answer_lacks_is_unavailable_and_not_gone() 
         })
     })
     .await;
+    // It may come back with the same id.
+    let withdraw = format!("device unassign demo {}", phone["device_id"].as_str().expect("an id"));
+    let (exit, told) = site.operate(&withdraw).await;
+    assert_eq!(exit, 0, "{told}");
 }
 
 #[tokio::test]

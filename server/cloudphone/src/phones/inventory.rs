@@ -29,7 +29,8 @@ impl Inventory for Platforms {
             let mut found = HashSet::new();
             let read = self.read(&ids, &mut |phones| found.extend(phones.iter().map(|phone| phone.id.clone())));
             read.map_err(|error| error.to_string())?;
-            Ok(devices.iter().find(|id| !found.contains(*id)).map(DeviceId::to_string))
+            let has_left = |id: &DeviceId| self.of(id).is_ok_and(|platform| platform.has_left(id));
+            Ok(devices.iter().find(|id| !found.contains(*id) && !has_left(id)).map(DeviceId::to_string))
         })
     }
 

@@ -135,7 +135,7 @@ impl CommandLine<'_> {
         let matches = matches.unwrap_or_else(|error| end(&self.explain(error, &command), json));
         if asked.checks || asked.serves {
             let refused = refuse_shared::<F>(alone, &matches, &config);
-            let refused = refused.and_then(|()| refuse_halves(&command, &matches));
+            let refused = refused.and_then(|()| refuse_halves(&command, &matches, &config));
             refused.unwrap_or_else(|error| end(&error.format(&mut command), json));
         }
         if asked.checks {
@@ -306,7 +306,7 @@ fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Confi
 }
 
 /// Refuses a flag without the others of its group, wherever it was set.
-fn refuse_halves(command: &clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+fn refuse_halves(command: &clap::Command, matches: &ArgMatches, config: &Config) -> Result<(), clap::Error> {
     let matches = matches.subcommand_matches("serve").unwrap_or(matches);
     let is_set =
         |id: &clap::Id| matches.get_raw(id.as_str()).is_some_and(|mut texts| texts.any(|text| !text.is_empty()));
@@ -314,7 +314,13 @@ fn refuse_halves(command: &clap::Command, matches: &ArgMatches) -> Result<(), cl
         if group.get_args().any(is_set) && !group.get_args().all(is_set) {
             let flags = command.get_arguments().filter(|arg| group.get_args().any(|id| id == arg.get_id()));
             let flags: Vec<_> = flags.filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
-            let why = format!("{} go together; give both, or neither", flags.join(" and "));
+            let from = group.get_args().find(|id| is_set(id)).and_then(|id| matches.value_source(id.as_str()));
+            let place = match (from, config.path()) {
+                (Some(ValueSource::CommandLine), _) => "the command line".to_owned(),
+                (Some(ValueSource::EnvVariable), _) | (_, None) => "the environment".to_owned(),
+                (_, Some(file)) => file.display().to_string(),
+            };
+            let why = format!("{} go together; give both, or neither. One is set in {place}", flags.join(" and "));
             return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, why));
         }
     }

@@ -29,18 +29,24 @@ pub fn text(answer: &Value, columns: Option<usize>) -> String {
     match answer {
         Value::Array(rows) if rows.is_empty() => "none\n".to_owned(),
         Value::Array(rows) => table(rows, "", room),
-        // The answer to a change, unless a secret is to be copied from it.
-        Value::Object(members) if members.contains_key("act_id") && !members.contains_key("secret") => {
+        Value::Object(members) if is_line(members) => {
             let members = members.iter().filter(|(_, value)| !has_rows(value));
             let members = members.map(|(name, value)| (name.clone(), value.clone()));
             format!("{}\n", facts(&Value::Object(members.collect())))
         }
         Value::Object(members) => match &members_for_people(members)[..] {
             [(_, rows @ Value::Array(_))] => text(rows, columns),
-            members => lines(members, room),
+            members => lines(members, room).trim_start().to_owned(),
         },
         other => format!("{}\n", cell(other)),
     }
+}
+
+/// Returns true for the answer to a change, unless a secret is to be copied from it, or it has rows
+/// other than the keys of an application.
+fn is_line(members: &Map<String, Value>) -> bool {
+    let others = members.iter().filter(|(name, _)| *name != "keys").any(|(_, value)| has_rows(value));
+    members.contains_key("act_id") && !members.contains_key("secret") && !others
 }
 
 fn has_rows(value: &Value) -> bool {
@@ -58,13 +64,12 @@ const LINES_MAX: usize = 3;
 
 const CONTINUATION: &str = "    ";
 
-/// The columns are the members that any row has, without rows of their own. A row that is wider
-/// than the terminal takes several lines.
+/// The columns are the members that any row has. A row that is wider than the terminal takes
+/// several lines. Nothing is cut, because it can be an id.
 fn table(rows: &[Value], indent: &str, room: usize) -> String {
     let mut names: Vec<&String> = Vec::new();
     for (name, value) in rows.iter().filter_map(Value::as_object).flat_map(members_for_people) {
-        let is_empty = value.as_array().is_some_and(Vec::is_empty);
-        if !names.contains(&name) && !is_empty && !has_rows(value) {
+        if !names.contains(&name) && !value.as_array().is_some_and(Vec::is_empty) {
             names.push(name);
         }
     }
@@ -75,7 +80,7 @@ fn table(rows: &[Value], indent: &str, room: usize) -> String {
     let cells = rows.iter().map(|row| names.iter().map(|name| cell(&row[*name])).collect::<Vec<_>>());
     let cells: Vec<_> = std::iter::once(head).chain(cells).collect();
     let room = room.saturating_sub(indent.len() + CONTINUATION.len()).max(1);
-    let widest = |n: usize| cells.iter().map(|row| row[n].width()).max().unwrap_or(0).min(room);
+    let widest = |n: usize| cells.iter().map(|row| row[n].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..names.len()).map(widest).collect();
     let lines = break_columns(&widths, room);
     if lines.len() > LINES_MAX {
@@ -84,7 +89,7 @@ fn table(rows: &[Value], indent: &str, room: usize) -> String {
     cells.iter().fold(String::new(), |mut out, row| {
         for (at, columns) in lines.iter().enumerate() {
             let start = if at == 0 { "" } else { CONTINUATION };
-            let line = columns.clone().fold(String::new(), |line, n| line + &fit(&row[n], widths[n]) + "  ");
+            let line = columns.clone().fold(String::new(), |line, n| line + &fill(&row[n], widths[n]) + "  ");
             let _ = writeln!(out, "{indent}{start}{}", line.trim_end());
         }
         out
@@ -105,18 +110,8 @@ fn break_columns(widths: &[usize], room: usize) -> Vec<Range<usize>> {
     lines
 }
 
-/// Fills or cuts a text to a width.
-fn fit(text: &str, width: usize) -> String {
-    let mut fitting = text.to_owned();
-    while fitting.width() > width {
-        fitting.pop();
-        if fitting.width() < width {
-            fitting.push('…');
-            break;
-        }
-    }
-    let missing = width.saturating_sub(fitting.width());
-    fitting + &" ".repeat(missing)
+fn fill(text: &str, width: usize) -> String {
+    text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
 }
 
 fn lines(members: &[(&String, &Value)], room: usize) -> String {
@@ -173,10 +168,20 @@ fn without_millis(text: String) -> String {
     if is_time { format!("{}Z", &text[..19]) } else { text }
 }
 
+/// Quotes a text that could look like other members, and puts braces around members of members.
 fn facts(object: &Value) -> String {
-    let members = object.as_object().map(members_for_people).unwrap_or_default().into_iter();
-    let members = members.filter(|(_, value)| value.as_array().is_none_or(|items| !items.is_empty()));
-    members.map(|(name, value)| format!("{} {}", name.replace('_', " "), cell(value))).collect::<Vec<_>>().join(", ")
+    let fact = |(name, value): (&String, &Value)| {
+        let cell = match value {
+            Value::String(text) if text.contains(',') => format!("\"{}\"", cell(value).replace('"', "'")),
+            Value::Object(inner) if !inner.values().all(|value| value.is_boolean() || is_difference(value)) => {
+                format!("{{{}}}", cell(value))
+            }
+            value => cell(value),
+        };
+        format!("{} {cell}", name.replace('_', " "))
+    };
+    let members = object.as_object().map(members_for_people).unwrap_or_default();
+    members.into_iter().map(fact).collect::<Vec<_>>().join(", ")
 }
 
 fn is_difference(value: &Value) -> bool {
@@ -222,7 +227,7 @@ mod tests {
     fn a_row_that_is_wider_than_the_terminal_takes_several_lines_and_a_change_takes_one() {
         let rows = json!([
             {"id": "p-1", "name": "一号电话", "at": "2026-11-28T16:21:59.084Z", "number": 4, "gone_at": null},
-            {"id": "p-22", "name": "b", "at": null, "number": 5, "secrets": [{"at": 1}]},
+            {"id": "p-22", "name": "b", "at": null, "number": 5},
         ]);
         let wide = "ID    NAME      AT\n\
                     p-1   一号电话  2026-11-28T16:21:59Z\n\
@@ -232,11 +237,11 @@ mod tests {
                       p-22  b\n    -\n";
         assert_eq!(text(&json!({"rows": rows, "examined": 9, "next": null}), Some(44)), wide);
         assert_eq!(text(&rows, Some(34)), narrow);
-        assert_eq!(text(&json!([{"id": "一号电话"}]), Some(9)), "ID\n一号…\n");
+        assert_eq!(text(&json!([{"id": "一号电话", "n": 1}]), Some(9)), "ID\n    N\n一号电话\n    1\n");
         let many = json!([{"aaaa": "1234", "bbbb": "1234", "cccc": "1234", "dddd": "1234"}]);
         assert_eq!(text(&many, Some(8)), "aaaa 1234, bbbb 1234, cccc 1234, dddd 1234\n");
-        let change = json!({"name": "shop", "labels": [], "ended_at": null, "keys": [{"id": 1}], "act_id": "act_1"});
-        assert_eq!(text(&change, None), "name shop, act id act_1\n");
+        let change = json!({"name": "a, b", "sees": [], "ended_at": null, "keys": [{"id": 1}], "labels": {"x": "y, z"}, "act_id": "act_1"});
+        assert_eq!(text(&change, None), "name \"a, b\", sees none, labels {x \"y, z\"}, act id act_1\n");
     }
 
     #[test]
@@ -256,7 +261,7 @@ mod tests {
         assert_eq!(text(&json!([{"cell": several}]), None), "CELL\nfirst a b c\n");
         assert_eq!(
             text(&json!({"text": several}), None),
-            "\nfirst\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{2028}\\u{e0041}\n"
+            "first\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{2028}\\u{e0041}\n"
         );
     }
 }

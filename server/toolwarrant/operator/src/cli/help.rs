@@ -41,9 +41,10 @@ pub(super) fn set(command: Command, resources: &[&str], permission: &str) -> Com
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
         list(&command, resources)
     );
+    let resource = resources.first().copied().unwrap_or("RESOURCE");
     let examples = format!(
-        "`{name} serve --help` shows the flags of a server, and `{name} {FLAGS}` all flags with their variables.\n\n\
-         Examples:\n  {name}\n  {name} app create agent --permission {permission}\n  {name} key create agent"
+        "`{name} serve --help` shows the flags of a server. `{name} {FLAGS}` shows all with their variables, such as --store and --socket.\n\n\
+         Examples:\n  {name} app create agent --permission {permission}\n  {name} {resource} assign agent --all\n  {name} key create agent"
     );
     let command = command.mut_args(|arg| match arg.get_long() {
         Some(long) if !SHOWN.contains(&long) => arg.hide(true),

@@ -28,7 +28,7 @@ pub struct ActQuery {
     /// Only those before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
-    /// Only those before the act with this number: the next page
+    /// Only those before the act with this `number`, which --json shows: the next page
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
     /// Maximum number of rows

@@ -21,8 +21,8 @@ use toolwarrant_tasks::task::TaskId;
 pub enum TaskCommand {
     /// List tasks, newest first
     ///
-    /// Examines at most 100,000 tasks. The answer says how many it examined, and where the next
-    /// page begins.
+    /// Examines at most 100,000 tasks. With --json, the answer says how many. It says where the
+    /// next page begins.
     List(TaskListQuery),
     /// Show one task with its timeline, and why it ended as it did
     ///
@@ -98,7 +98,7 @@ pub struct RefundQuery {
     /// Only refunds before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
-    /// Only refunds before the one with this number: the next page
+    /// Only refunds before the one with this `number`, which --json shows: the next page
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
     /// Maximum number of rows
