@@ -80,7 +80,14 @@ impl Rack {
     /// Reads the own addresses: until then, an address may be that of any phone.
     async fn read_addresses(&self) {
         for code in &self.codes {
-            self.adapter().renew_address(&id(code)).await.expect("an address");
+            self.read_address(&id(code)).await;
+        }
+    }
+
+    /// On a busy machine, a request of the phone may miss its time.
+    async fn read_address(&self, id: &DeviceId) {
+        while self.adapter().renew_address(id).await.is_err() {
+            sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -186,7 +193,7 @@ impl Double for Rack {
             }
             self.platform.switch(Some(code), &switches).await;
             if switches.get("own_address").is_some() {
-                self.adapter().renew_address(&id).await.expect("its own address");
+                self.read_address(&id).await;
             }
             if fault == Mishap::CannotBeRead {
                 self.adapter().read_anew(&id).await.expect("the server answers");
