@@ -68,6 +68,8 @@ enum Verb {
         /// One of these pages
         page: Option<String>,
     },
+    /// Resolve the links of all comments with rustdoc, which compiles all dependencies once more
+    Doc,
     /// Measure the cost of a request relative to a handler that only returns the same bytes; fails
     /// beyond a limit; Linux
     Bench(bench::Sections),
@@ -98,6 +100,12 @@ fn main() -> Result<()> {
         Verb::Deny => deny::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Walk { page } => walk::run(&root(), page.as_deref()),
+        Verb::Doc => {
+            let mut cargo = cargo::cargo(&root());
+            cargo.env("RUSTDOCFLAGS", "-D warnings");
+            let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"];
+            cargo::step(cargo, &arguments).map(drop)
+        }
         Verb::Bench(sections) => bench::run(&root(), &sections),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
