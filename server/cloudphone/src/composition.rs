@@ -15,7 +15,7 @@ use crate::phones::writes::Writes;
 use crate::platforms::adb::Adb;
 use crate::platforms::armcloud::Armcloud;
 use crate::platforms::simulator::Sim;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, ArgGroup, Args};
 use serde_json::json;
@@ -196,7 +196,11 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
 }
 
 fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {
-    let (Some(address), Some(url)) = (flags.echo_listen, &flags.echo_url) else { return Ok(None) };
+    let (address, url) = match (flags.echo_listen, &flags.echo_url) {
+        (None, None) => return Ok(None),
+        (Some(address), Some(url)) => (address, url),
+        _ => bail!("--echo-listen and --echo-url go together; give both, or neither"),
+    };
     let bound = CallbackListener::bind(address, random.clone());
     let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
     Ok(Some((listener, paths, url.clone())))

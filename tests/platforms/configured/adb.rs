@@ -145,6 +145,21 @@ async fn a_phone_that_is_connected_beside_a_pattern_has_one_id_and_keeps_it_when
 }
 
 #[tokio::test]
+async fn a_phone_that_is_unplugged_leaves_although_it_is_read_all_the_time() {
+    let (double, site) = (Double::start(2, FAST).await, Site::new());
+    let codes = double.codes().await;
+    site.configure(&format!("[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"*\"]\n", double.adb()));
+    let program = site.start(2, &[]).await;
+    double.switch(Some(&codes[1]), &json!({"adb_state": "absent"})).await;
+    until(async || {
+        sleep(Duration::from_millis(500)).await;
+        let read = program.call("get_device", json!({"device_id": id("rack", &codes[1])})).await;
+        read.is_err_and(|error| error["code"] == "not_found")
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_store_that_replicas_share_is_refused_by_name() {
     let (_double, _, config) = rack().await;
     let site = Site::new();

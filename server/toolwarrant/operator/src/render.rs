@@ -18,9 +18,37 @@ pub fn json(answer: &Value) -> String {
     escape_json(&format!("{answer:#}\n"))
 }
 
-/// Members that only programs need: places in a file, counts of rows that were read, and events as
-/// they are stored.
+/// Members of the framework's answers that only programs need: places in a file, counts of rows
+/// that were read, and events as they are stored.
 const FOR_PROGRAMS: [&str; 3] = ["number", "examined", "event"];
+
+/// Members whose own members have names from elsewhere.
+const OF_OTHERS: [&str; 4] = ["arguments", "labels", "input_schema", "output_schema"];
+
+/// Leaves out of an answer of the framework the members that only programs need, and out of the
+/// answer to a change the keys of the application.
+#[must_use]
+pub fn for_people(mut answer: Value) -> Value {
+    if answer["act_id"].is_string()
+        && let Some(members) = answer.as_object_mut()
+    {
+        members.shift_remove("keys");
+    }
+    drop_members(&mut answer);
+    answer
+}
+
+fn drop_members(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_members),
+        Value::Object(members) => {
+            members.retain(|name, _| !FOR_PROGRAMS.contains(&name.as_str()));
+            let ours = members.iter_mut().filter(|(name, _)| !OF_OTHERS.contains(&name.as_str()));
+            ours.for_each(|(_, value)| drop_members(value));
+        }
+        _ => {}
+    }
+}
 
 /// Returns the answer as text, with a line end, for a terminal with that many columns.
 #[must_use]
@@ -29,12 +57,8 @@ pub fn text(answer: &Value, columns: Option<usize>) -> String {
     match answer {
         Value::Array(rows) if rows.is_empty() => "none\n".to_owned(),
         Value::Array(rows) => table(rows, "", room),
-        Value::Object(members) if is_line(members) => {
-            let members = members.iter().filter(|(_, value)| !has_rows(value));
-            let members = members.map(|(name, value)| (name.clone(), value.clone()));
-            format!("{}\n", facts(&Value::Object(members.collect())))
-        }
-        Value::Object(members) => match &members_for_people(members)[..] {
+        Value::Object(members) if is_line(members) => format!("{}\n", facts(answer)),
+        Value::Object(members) => match &present_members(members)[..] {
             [(_, rows @ Value::Array(_))] => text(rows, columns),
             members => lines(members, room).trim_start().to_owned(),
         },
@@ -42,21 +66,18 @@ pub fn text(answer: &Value, columns: Option<usize>) -> String {
     }
 }
 
-/// Returns true for the answer to a change, unless a secret is to be copied from it, or it has rows
-/// other than the keys of an application.
+/// Returns true for the answer to a change that has no secret to be copied, and no rows.
 fn is_line(members: &Map<String, Value>) -> bool {
-    let others = members.iter().filter(|(name, _)| *name != "keys").any(|(_, value)| has_rows(value));
-    members.contains_key("act_id") && !members.contains_key("secret") && !others
+    let is_long = |(name, value): (&String, &Value)| name == "secret" || has_rows(value);
+    members.contains_key("act_id") && !members.iter().any(is_long)
 }
 
 fn has_rows(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().any(Value::is_object))
 }
 
-/// Returns the members that people read.
-fn members_for_people(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let is_shown = |(name, value): &(&String, &Value)| !value.is_null() && !FOR_PROGRAMS.contains(&name.as_str());
-    members.iter().filter(is_shown).collect()
+fn present_members(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    members.iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
 /// The most lines of a row. A row that needs more is one line of facts.
@@ -68,7 +89,7 @@ const CONTINUATION: &str = "    ";
 /// several lines. Nothing is cut, because it can be an id.
 fn table(rows: &[Value], indent: &str, room: usize) -> String {
     let mut names: Vec<&String> = Vec::new();
-    for (name, value) in rows.iter().filter_map(Value::as_object).flat_map(members_for_people) {
+    for (name, value) in rows.iter().filter_map(Value::as_object).flat_map(present_members) {
         if !names.contains(&name) && !value.as_array().is_some_and(Vec::is_empty) {
             names.push(name);
         }
@@ -129,7 +150,7 @@ fn lines(members: &[(&String, &Value)], room: usize) -> String {
                 writeln!(out, "{label:width$}  {}", cell(value))
             }
             Value::Object(inner) => {
-                let inner = lines(&members_for_people(inner), room.saturating_sub(2));
+                let inner = lines(&present_members(inner), room.saturating_sub(2));
                 let inner = inner.lines().fold(String::new(), |out, line| out + "  " + line + "\n");
                 write!(out, "\n{label}\n{inner}")
             }
@@ -180,7 +201,7 @@ fn facts(object: &Value) -> String {
         };
         format!("{} {cell}", name.replace('_', " "))
     };
-    let members = object.as_object().map(members_for_people).unwrap_or_default();
+    let members = object.as_object().map(present_members).unwrap_or_default();
     members.into_iter().map(fact).collect::<Vec<_>>().join(", ")
 }
 
@@ -235,13 +256,18 @@ mod tests {
         let narrow = "ID    NAME\n    AT\n\
                       p-1   一号电话\n    2026-11-28T16:21:59Z\n\
                       p-22  b\n    -\n";
-        assert_eq!(text(&json!({"rows": rows, "examined": 9, "next": null}), Some(44)), wide);
-        assert_eq!(text(&rows, Some(34)), narrow);
+        let rows = json!({"rows": rows, "examined": 9, "next": null});
+        assert_eq!(text(&for_people(rows.clone()), Some(44)), wide);
+        assert_eq!(text(&for_people(rows), Some(34)), narrow);
+        // The members of a service or of a client have any names.
+        let arguments = json!({"number": 1, "arguments": {"number": 2}});
+        assert_eq!(text(&for_people(json!([arguments])), None), "ARGUMENTS\nnumber 2\n");
+        assert_eq!(text(&json!([{"number": 3}]), None), "NUMBER\n3\n");
         assert_eq!(text(&json!([{"id": "一号电话", "n": 1}]), Some(9)), "ID\n    N\n一号电话\n    1\n");
         let many = json!([{"aaaa": "1234", "bbbb": "1234", "cccc": "1234", "dddd": "1234"}]);
         assert_eq!(text(&many, Some(8)), "aaaa 1234, bbbb 1234, cccc 1234, dddd 1234\n");
         let change = json!({"name": "a, b", "sees": [], "ended_at": null, "keys": [{"id": 1}], "labels": {"x": "y, z"}, "act_id": "act_1"});
-        assert_eq!(text(&change, None), "name \"a, b\", sees none, labels {x \"y, z\"}, act id act_1\n");
+        assert_eq!(text(&for_people(change), None), "name \"a, b\", sees none, labels {x \"y, z\"}, act id act_1\n");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! # Flags
 //!
-//! [`Flags`] is any type that derives `clap::Args`. The values are in
-//! [`Setup::flags`](crate::Setup::flags).
+//! [`Flags`] is any type that derives `clap::Args`. Flags of a group whose name begins with `both-`
+//! are given together or not at all. The values are in [`Setup::flags`](crate::Setup::flags).
 //!
 //! ```
 //! use toolwarrant::Program;

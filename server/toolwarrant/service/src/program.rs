@@ -212,6 +212,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             offline.follow(&runtime, data, way, lines, show)?;
             return Ok(ExitCode::SUCCESS);
         }
+        let is_for_people = !json && command.is_of_framework();
         let is_new = matches!(command, OperatorCommand::Key(KeyCommand::Create { .. }));
         let again = Offline {
             names: Arc::clone(&offline.names),
@@ -221,7 +222,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             ..offline
         };
         let answer = offline.run(&runtime, data, way.clone(), command)?;
-        match (write_out(&render_answer(&answer, json)), answer["secret"].is_string()) {
+        let shown = if is_for_people { render::for_people(answer.clone()) } else { answer.clone() };
+        match (write_out(&render_answer(&shown, json)), answer["secret"].is_string()) {
             (Ok(true), _) | (Ok(false), false) => {}
             (Err(error), false) => return Err(lose(&error)),
             (unwritten, true) => {

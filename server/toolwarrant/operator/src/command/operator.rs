@@ -131,6 +131,15 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
+    /// Returns true if the framework alone names the members of the answer.
+    #[must_use]
+    pub fn is_of_framework(&self) -> bool {
+        !matches!(
+            self,
+            Self::Own { .. } | Self::Target { command: TargetCommand::List(_) | TargetCommand::States { .. }, .. }
+        )
+    }
+
     /// Prepares for a server that has another working directory, and whose user may not read the
     /// state file.
     pub(crate) fn prepare(self) -> io::Result<Self> {
