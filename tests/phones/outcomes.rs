@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict};
+use toolwarrant::tasks::{Executor, Facts, Leave, Provability, Reading, Sent, Verdict};
 
 fn ends() -> [(&'static str, &'static str, Value); 5] {
     [
@@ -190,10 +190,14 @@ async fn a_second_refund_within_a_day_is_counted_and_an_ended_task_is_forgotten_
     assert_eq!(entries(&server, "refund").await, 3, "the ledger stays");
 }
 
-/// Sends have their effect, and panic.
-struct Panics;
+/// Sends have their effect, and panic. Readings can prove as much as this.
+struct Panics(Provability);
 
 impl Executor for Panics {
+    fn facts(&self, _: &toolwarrant::tasks::Write) -> Facts {
+        Facts { provability: self.0, ..Facts::default() }
+    }
+
     fn send<'a>(&'a self, _: &'a toolwarrant::tasks::Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async { panic!("this executor is a bug") })
     }
@@ -203,15 +207,27 @@ impl Executor for Panics {
     }
 }
 
-#[tokio::test]
-async fn an_executor_that_panics_holds_no_task_up() {
+async fn end_of_restart(provability: Provability) -> Value {
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
     let parts = |clock: &toolwarrant::Clock| {
         let sim = Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
-        (both_sides(sim, clock).0, Arc::new(Panics) as Arc<dyn Executor>)
+        (both_sides(sim, clock).0, Arc::new(Panics(provability)) as Arc<dyn Executor>)
     };
     let (server, keys) = serve(parts, tenants).await;
-    let task = end(&server, &keys[0][0], "set_power", &power(1, "restart")).await;
+    end(&server, &keys[0][0], "set_power", &power(1, "restart")).await
+}
+
+#[tokio::test]
+async fn an_executor_that_panics_holds_no_task_up() {
+    let task = end_of_restart(Provability::Both).await;
     let reported = &task["evidence"]["reported"];
     assert_eq!((&task["status"], reported), (&json!("success"), &json!("no_answer")), "what it left open is verified");
+}
+
+#[tokio::test]
+async fn the_advice_after_a_restart_that_nobody_read_is_that_of_its_probe() {
+    let task = end_of_restart(Provability::Nothing("it is dark")).await;
+    let ends = [&task["status"], &task["evidence"]["checked"]];
+    assert_eq!(ends, [&json!("timeout"), &json!("upstream_answer")], "{task}");
+    assert!(task["next_step"].to_string().contains("Do not repeat the restart"), "{task}");
 }

@@ -1,6 +1,7 @@
 //! Takeover: the clocks of the former leader and of its successor, and what each time then means.
 
 use super::*;
+use toolwarrant_base::random::SplitMix;
 
 fn by(ahead: i64, moment: Timestamp) -> Timestamp {
     Timestamp(moment.0.saturating_add_signed(ahead))
