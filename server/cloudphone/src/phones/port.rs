@@ -11,12 +11,14 @@
 mod exits;
 mod platform_name;
 mod reading;
+mod screen;
 mod snapshot;
 mod start;
 
 pub use exits::{Exits, NOTHING_ARRIVED, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
+pub use screen::{Point, Screen, ScreenInput, ScreenKey, Still, StillKind, StillSize, Typed};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
 
@@ -133,7 +135,14 @@ pub trait WritePort: Send + Sync + 'static {
         None
     }
 
-    /// Issues a screen session that is valid for this phone and mode only.
+    /// Returns the pictures and the input of this phone, if this server shows them on a page of its
+    /// own. Default: `None`, for platforms that issue sessions themselves or have no screens.
+    fn screen(&self, _: &DeviceId) -> Option<&dyn Screen> {
+        None
+    }
+
+    /// Issues a screen session of the platform, which is valid for this phone and mode only. It is
+    /// asked only for phones without [`Self::screen`].
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 
     /// Returns what the platform can do if the answer to a command on this phone is lost, and what

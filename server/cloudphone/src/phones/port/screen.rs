@@ -1,0 +1,202 @@
+//! The screen of a phone: pictures of it, and input for it.
+
+use super::{DeviceId, Query, Unreachable};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+use std::sync::Arc;
+
+/// Takes pictures of screens and sends input to them. The adapter sets a deadline for both methods,
+/// of a few seconds.
+pub trait Screen: Send + Sync {
+    /// Takes a picture of the screen as it is now. At most two are asked for in a second, and only
+    /// while somebody watches.
+    fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still>;
+
+    /// Sends one input. Points lie within the latest picture. The input is never stored or logged,
+    /// and is not repeated after an error.
+    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> Query<'a, ()>;
+}
+
+/// The kind of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StillKind {
+    /// A drawing of this program.
+    Svg,
+    /// A picture from outside.
+    Png,
+    /// A picture from outside.
+    Jpeg,
+}
+
+/// The size of a picture in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StillSize {
+    /// From left to right.
+    pub width: u32,
+    /// From top to bottom.
+    pub height: u32,
+}
+
+/// A picture of a screen. Its kind and size are those of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Still {
+    kind: StillKind,
+    size: StillSize,
+    bytes: Arc<[u8]>,
+}
+
+impl Still {
+    /// The most bytes of a picture.
+    pub const BYTES_MAX: usize = 8 << 20;
+
+    /// The most pixels of each side.
+    pub const SIDE_MAX: u32 = 8_192;
+
+    /// Makes a picture from a drawing of this program, which escapes all text from outside.
+    #[must_use]
+    pub fn svg(drawing: &str, size: StillSize) -> Self {
+        Self { kind: StillKind::Svg, size, bytes: drawing.as_bytes().into() }
+    }
+
+    /// Makes a picture from outside. Only its head is read.
+    ///
+    /// # Errors
+    /// The bytes are no PNG or JPEG, or too many, or the sides are too long.
+    pub fn from_outside(bytes: Vec<u8>) -> Result<Self, Unreachable> {
+        let refused = |why: &str| Unreachable(format!("the picture of the screen {why}").into());
+        if bytes.len() > Self::BYTES_MAX {
+            return Err(refused("has too many bytes"));
+        }
+        let (kind, size) = match size_of_png(&bytes) {
+            Some(size) => (StillKind::Png, size),
+            None => (StillKind::Jpeg, size_of_jpeg(&bytes).ok_or_else(|| refused("is no PNG or JPEG"))?),
+        };
+        let is_sound = |side| (1..=Self::SIDE_MAX).contains(&side);
+        if !is_sound(size.width) || !is_sound(size.height) {
+            return Err(refused("has a side that is too long, or none"));
+        }
+        Ok(Self { kind, size, bytes: bytes.into() })
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub fn kind(&self) -> StillKind {
+        self.kind
+    }
+
+    /// Returns the size.
+    #[must_use]
+    pub fn size(&self) -> StillSize {
+        self.size
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+}
+
+/// Source: PNG, third edition, sections 5.2 and 11.2.1.
+fn size_of_png(bytes: &[u8]) -> Option<StillSize> {
+    let rest = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")?;
+    let (width, rest) = rest.split_first_chunk()?;
+    let (height, _) = rest.split_first_chunk()?;
+    Some(StillSize { width: u32::from_be_bytes(*width), height: u32::from_be_bytes(*height) })
+}
+
+/// Source: ITU-T T.81, sections B.1.1.4 and B.2.2. Segments before the frame are skipped.
+fn size_of_jpeg(bytes: &[u8]) -> Option<StillSize> {
+    let mut rest = bytes.strip_prefix(b"\xff\xd8")?;
+    loop {
+        let (&[0xff, marker, high, low], _) = rest.split_first_chunk()? else { return None };
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        // All frames but the markers of tables, arithmetic coding and extensions among them.
+        if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
+            let (&[_, h1, h2, w1, w2], _) = rest.get(4..)?.split_first_chunk()?;
+            let [width, height] = [[w1, w2], [h1, h2]].map(|side| u16::from_be_bytes(side).into());
+            return Some(StillSize { width, height });
+        }
+        rest = rest.get(2 + length.max(2)..)?;
+    }
+}
+
+/// An input of a person.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ScreenInput {
+    /// A short touch.
+    Touch(Point),
+    /// A finger that moves in a straight line.
+    Swipe {
+        /// The first point.
+        from: Point,
+        /// The last point.
+        to: Point,
+        /// How long it takes; at most 5,000.
+        milliseconds: u16,
+    },
+    /// A key.
+    Key(ScreenKey),
+    /// Text for the field that has the focus.
+    Text(Typed),
+}
+
+/// A point of a picture, in pixels from its left and upper edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// From the left edge.
+    pub x: u32,
+    /// From the upper edge.
+    pub y: u32,
+}
+
+/// A key of a phone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is named as what is printed on it")]
+pub enum ScreenKey {
+    Back,
+    Home,
+    Recents,
+    Enter,
+    Backspace,
+    Tab,
+    Up,
+    Down,
+    Left,
+    Right,
+}
+
+/// Text that a person typed: 1 to 200 characters, none of them a control character.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Typed(String);
+
+impl Typed {
+    /// The most characters.
+    pub const CHARS_MAX: usize = 200;
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Does not show the text, because it can be a password.
+impl std::fmt::Debug for Typed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[typed]")
+    }
+}
+
+impl<'de> Deserialize<'de> for Typed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        match (1..=Self::CHARS_MAX).contains(&text.chars().count()) && !text.contains(char::is_control) {
+            true => Ok(Self(text)),
+            false => Err(D::Error::custom("a text is 1 to 200 characters without control characters")),
+        }
+    }
+}
