@@ -11,6 +11,7 @@ pub(crate) mod stream;
 pub(crate) mod writes;
 
 use crate::harness::shop::Mute;
+use cloudphone::OwnFlags;
 use cloudphone::phones::contract::{CATALOGUE, Contract};
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::platforms::Platforms;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::{Catalogue, Handlers, PermissionSet};
 use toolwarrant::tasks::Executor;
-use toolwarrant::{Clock, Service};
+use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_testing::TestServer;
 pub(crate) use toolwarrant_testing::{TASKS_MAX, Tenant};
 
@@ -51,11 +52,28 @@ pub(crate) async fn serve<H: Handlers>(
     parts: impl FnOnce(&Clock) -> (H, Arc<dyn Executor>),
     tenants: Vec<Tenant>,
 ) -> (Server, Vec<Vec<Key>>) {
-    let data = TempDir::new().expect("a temporary folder");
-    let compose = |setup: toolwarrant::Setup<'_, ()>| {
+    let compose = |setup: Setup<'_, ()>| {
         let (handlers, executor) = parts(&setup.clock);
         Service::new(handlers).executor(executor)
     };
+    serve_service(compose, tenants).await
+}
+
+/// Serves simulated phones with their screen page.
+pub(crate) async fn serve_screens(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    let compose = |Setup { clock, passes, .. }: Setup<'_, ()>| {
+        let sim = Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
+        let own = OwnFlags { allow_private_proxy: None, screen_minutes: 30 };
+        cloudphone::service(alone(sim), own, clock, passes)
+    };
+    serve_service(compose, tenants).await
+}
+
+async fn serve_service<H: Handlers>(
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H>,
+    tenants: Vec<Tenant>,
+) -> (Server, Vec<Vec<Key>>) {
+    let data = TempDir::new().expect("a temporary folder");
     let (inner, keys) = toolwarrant_testing::serve(compose, tenants, data.path().to_owned()).await;
     // A missing answer shows after a minute; this is the only time limit.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");

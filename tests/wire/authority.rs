@@ -1,6 +1,7 @@
 //! Authority that an operator takes away ends at once, whatever is in progress.
 
 mod gate;
+mod screens;
 
 use crate::harness::{Key, Server, Tenant, both_sides, mute_phones, outcome, phones, read, serve};
 use cloudphone::platforms::simulator::Sim;

@@ -50,7 +50,7 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
         Type::Integer => quote!(i64),
         Type::Boolean => quote!(bool),
         Type::Timestamp => quote!(rt::Timestamp),
-        Type::Url => quote!(rt::text::HttpsUrl),
+        Type::Url => quote!(rt::text::WebUrl),
         Type::Named(named) => {
             let name = ident(&named.name);
             quote!(#name)

@@ -113,11 +113,14 @@ fn value(ty: &Type, detail: Detail) -> Value {
         Type::Boolean => json!({"type": "boolean"}),
         Type::Timestamp => json!({"type": "string", "format": "date-time"}),
         Type::Url if detail == Detail::Form => json!({"type": "string", "format": "uri"}),
-        Type::Url => json!({"type": "string", "format": "uri", "pattern": "^https://", "maxLength": URL_MAX_CHARS}),
+        Type::Url => json!({"type": "string", "format": "uri", "pattern": URL_PATTERN, "maxLength": URL_MAX_CHARS}),
         Type::Named(ty) => schema_of_named(ty, detail),
         Type::List(inner) => json!({"type": "array", "items": value(inner, detail)}),
     }
 }
+
+/// A page of this server may be on a loopback address.
+const URL_PATTERN: &str = "^(https://|http://(localhost|127\\.[0-9.]+|\\[::1\\])[:/])";
 
 fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     if charset.is_empty() {

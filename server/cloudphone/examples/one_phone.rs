@@ -21,10 +21,10 @@ use toolwarrant::text::Untrusted;
 use toolwarrant::{BoxFuture, Setup};
 
 fn main() -> ExitCode {
-    program::<OwnFlags>().run(|Setup { flags, clock, .. }| {
+    program::<OwnFlags>().run(|Setup { flags, clock, passes, .. }| {
         // The ids of its phones begin with this name.
         let platforms = Platforms::default().with(PlatformName::parse("the")?, Arc::new(OnePhone::new()?));
-        Ok(service(Arc::new(platforms), flags, clock))
+        Ok(service(Arc::new(platforms), flags, clock, passes))
     })
 }
 

@@ -7,10 +7,11 @@ use crate::adapter_kit::readings::{CallbackUrls, PhoneReadings, ProxyReader};
 use crate::commands::{Operated, PhoneCommand};
 use crate::configuration::{self, PlatformConfig, SIMULATOR};
 use crate::phones::contract::Contract;
-use crate::phones::devices::Phones;
+use crate::phones::devices::{Phones, ScreenPasses};
 use crate::phones::platforms::Platforms;
 use crate::phones::port::{Platform, PlatformName};
 use crate::phones::proxy_hosts::ProxyHosts;
+use crate::phones::screens::Screens;
 use crate::phones::writes::Writes;
 use crate::platforms::adb::Adb;
 use crate::platforms::armcloud::Armcloud;
@@ -22,8 +23,10 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
+use toolwarrant::page::Passes;
 use toolwarrant::{BoxFuture, Clock, Program, Random, Service, Setup};
 
 /// Flags that the product has with every platform.
@@ -34,6 +37,10 @@ pub struct OwnFlags {
     #[arg(long, value_name = "BOOL",
           action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub allow_private_proxy: Option<bool>,
+
+    /// Minutes after which a session on this server's screen page ends, watched or not
+    #[arg(long, value_name = "N", default_value = "30", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1_440))]
+    pub screen_minutes: u32,
 }
 
 /// The flags of the product.
@@ -84,10 +91,13 @@ pub fn program<F: Flags>() -> Program<F> {
 }
 
 #[must_use]
-pub fn service(platforms: Arc<Platforms>, own: OwnFlags, clock: Clock) -> Service<Contract<Phones>> {
-    let phones = Phones::new(platforms.clone(), own.proxy_hosts(), clock);
+pub fn service(platforms: Arc<Platforms>, own: OwnFlags, clock: Clock, passes: Passes) -> Service<Contract<Phones>> {
+    let last = Duration::from_mins(own.screen_minutes.into());
+    let phones = Phones::new(platforms.clone(), own.proxy_hosts(), clock.clone());
+    let phones = Arc::new(phones.with_screens(ScreenPasses { passes, last }));
     let writes = Writes::new(platforms.clone(), phones.views());
-    Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(platforms)
+    let screens = Screens::new(phones.clone(), clock);
+    Service::new(Contract(phones)).executor(Arc::new(writes)).inventory(platforms).page(Arc::new(screens))
 }
 
 /// Runs the program. It simulates phones if the configuration names no platform.
@@ -132,11 +142,11 @@ fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
 }
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
-    let Setup { flags, config, folder, files, clock, random } = setup;
+    let Setup { flags, config, folder, files, clock, random, passes } = setup;
     let named = configuration::platforms(&config)?;
     let echo = echo(&flags, &random)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
-    let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
+    let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)), ..flags.own };
     let have_proxies = named.iter().any(|(_, platform)| match platform {
         PlatformConfig::Armcloud { .. } => true,
         PlatformConfig::Adb(settings) => settings.programs.proxy.is_some(),
@@ -187,7 +197,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     };
     let platforms = Arc::new(platforms);
     let operated = Arc::new(Operated { platforms: platforms.clone(), clock: clock.clone(), random });
-    let service = service(platforms, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
+    let service = service(platforms, own, clock, passes).commands(operated.clone()).upstreams(operated).serves(serves);
     let service = if simulates { service.hint(HINT) } else { service };
     if let Some(listener) = listener {
         background.push(Box::pin(listener.serve(std::future::pending())));

@@ -10,6 +10,7 @@ mod inventory;
 pub mod platforms;
 pub mod port;
 pub mod proxy_hosts;
+pub mod screens;
 #[cfg(test)]
 mod testing;
 pub mod tools;

@@ -5,7 +5,7 @@ use cloudphone::phones::contract::CATALOGUE;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use std::time::{Duration, Instant};
-use toolwarrant_base::text::{HttpsUrl, Remark, Untrusted, clean, deceives};
+use toolwarrant_base::text::{Remark, Untrusted, WebUrl, clean, deceives};
 use toolwarrant_http::edge::HostOriginPolicy;
 
 const FEW: u32 = 300;
@@ -41,7 +41,7 @@ fn device_text(text: String) -> TestCaseResult {
         prop_assert!(!short.chars().any(deceives) && short.chars().count() <= most, "{short:?}");
         prop_assert_eq!(&clean(short), short);
     }
-    if let Ok(url) = text.parse::<HttpsUrl>() {
+    if let Ok(url) = text.parse::<WebUrl>() {
         prop_assert!(serde_json::to_string(&url).is_ok_and(|url| url.starts_with("\"https://")));
     }
     Ok(())

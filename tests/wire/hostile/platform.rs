@@ -86,7 +86,7 @@ impl WritePort for Hostile {
                 true => issued.token,
                 false => Secret::new(SessionToken::new(&self.text).map_err(|_| refused(()))?),
             };
-            let url = format!("https://example.com/{}", self.text).parse().ok();
+            let url = format!("https://example.com/{}", self.text).parse().ok().map(Secret::new);
             Ok(Session { token, url, expires_at: issued.expires_at })
         })
     }

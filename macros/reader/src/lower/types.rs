@@ -137,9 +137,9 @@ impl Types {
             (is(ours) && (argument || !text), ours, "`ours` is for results of type `string`"),
             (is(told) && argument, told, "`told` is for results; clients are told the doc of every argument"),
             (
-                is(secret) && !is_text(ty.element()),
+                is(secret) && !is_text(ty.element()) && !matches!(ty, Type::Url),
                 secret,
-                "`secret` is for texts, which can be wiped: a string, or a list of strings",
+                "`secret` is for texts, which can be wiped: a string, a list of strings, or a url",
             ),
             (is(ours) && is(untrusted), ours, "a text is `ours` or `untrusted`"),
         ];

@@ -9,9 +9,11 @@ use super::proxy_hosts::ProxyHosts;
 use super::views::{View, Views};
 use std::collections::btree_set::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant::Clock;
 use toolwarrant::contract::{PolicyDef, ToolDef, admits};
 use toolwarrant::handler::{Caller, Flag, Granted, Grants, Resource, Run, Unresolved};
+use toolwarrant::page::Passes;
 
 const RESOURCE: &str = "device";
 
@@ -24,7 +26,15 @@ const FILTERED_CHUNK: u16 = 250;
 pub struct Phones {
     pub(super) platforms: Arc<Platforms>,
     pub(super) proxy_hosts: ProxyHosts,
+    /// `None` if this server has no page for screens.
+    pub(super) screens: Option<ScreenPasses>,
     views: Arc<Views>,
+}
+
+/// The passes for the page of screens.
+pub struct ScreenPasses {
+    pub passes: Passes,
+    pub last: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +66,12 @@ struct Walk<'a> {
 impl Phones {
     #[must_use]
     pub fn new(platforms: Arc<Platforms>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
-        Self { platforms, proxy_hosts, views: Arc::new(Views::new(clock)) }
+        Self { platforms, proxy_hosts, screens: None, views: Arc::new(Views::new(clock)) }
+    }
+
+    #[must_use]
+    pub fn with_screens(self, screens: ScreenPasses) -> Self {
+        Self { screens: Some(screens).filter(|screens| screens.passes.have_page()), ..self }
     }
 
     #[must_use]

@@ -18,7 +18,7 @@ mod start;
 pub use exits::{Exits, NOTHING_ARRIVED, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
-pub use screen::{Point, Screen, ScreenInput, ScreenKey, Still, StillKind, StillSize, Typed};
+pub use screen::{InputError, Point, Screen, ScreenInput, ScreenKey, Still, StillKind, StillSize, Typed};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
 
@@ -30,7 +30,7 @@ use std::time::Duration;
 use thiserror::Error;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
-use toolwarrant::text::{HttpsUrl, Remark, Secret, Words};
+use toolwarrant::text::{Remark, Secret, WebUrl, Words};
 use toolwarrant::{BoxFuture, Timestamp};
 
 /// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
@@ -287,7 +287,7 @@ pub struct Session {
     /// The token that opens the screen.
     pub token: Secret<SessionToken>,
     /// The page that shows the screen, if the platform has one.
-    pub url: Option<HttpsUrl>,
+    pub url: Option<Secret<WebUrl>>,
     /// The time at which the token expires, if the platform reports it.
     pub expires_at: Option<Timestamp>,
 }

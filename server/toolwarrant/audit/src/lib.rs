@@ -128,6 +128,14 @@ impl AuditHandle {
         written.is_ok() && !self.queue.failing.load(Relaxed)
     }
 
+    /// Queues a line that belongs to no request. It is lost if all slots are taken.
+    pub fn write(&self, line: &Line<'_>) {
+        match self.queue.reserve() {
+            Some(slot) => slot.write(line),
+            None => tracing::error!(request_id = line.request_id, "a line of the audit is lost: all slots are taken"),
+        }
+    }
+
     /// Queues one object without line breaks. Returns false if all slots are taken.
     #[must_use]
     pub fn write_json(&self, time: Timestamp, json: &str) -> bool {

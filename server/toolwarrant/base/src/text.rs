@@ -4,13 +4,13 @@
 //! `Display`, so it cannot become a part of [`Words`](crate::wording::Words).
 
 mod cleaning;
-mod https_url;
 mod secret;
+mod web_url;
 
 pub use cleaning::clean;
-pub use https_url::{HttpsUrl, NoHttpsUrl};
 pub use secret::{Json, Secret, to_json};
 pub use toolwarrant_common::deceives;
+pub use web_url::{NoWebUrl, WebUrl};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;

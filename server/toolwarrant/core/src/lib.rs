@@ -17,6 +17,8 @@ pub mod handler;
 pub mod lease;
 pub mod limit;
 pub mod nonces;
+pub mod page;
+pub mod passes;
 pub mod permissions;
 pub mod pipeline;
 pub mod reading;

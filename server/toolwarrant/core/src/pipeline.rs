@@ -31,9 +31,11 @@ mod refusals;
 mod rejections;
 mod signed;
 mod standing;
+mod visits;
 
 pub use refusals::no_route;
 pub use signed::SignedRequest;
+pub use visits::Visit;
 
 use super::access::{Access, AccessError, Caller, Credentials};
 use super::args::Arguments;
@@ -371,7 +373,7 @@ async fn require_granted<H, T: ToolSteps<H>>(
     if let (Some(def), Some(id)) = (&call.tool.target, T::target(args))
         && !call.caller.application.grants.covers(def.resource, id)
     {
-        return Err(not_found(call));
+        return Err(not_found(call.catalogue, call.tool, call.caller));
     }
     T::require(handlers, call, args).await
 }
@@ -384,7 +386,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
 ) -> Result<Target<H::View>, Failure> {
     let unavailable = || refusals::unavailable(call, handlers.retry_after_seconds(id));
     let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
-        Unresolved::NotFound => not_found(call),
+        Unresolved::NotFound => not_found(call.catalogue, call.tool, call.caller),
         Unresolved::Left => refusals::has_left(call),
         Unresolved::Unavailable => unavailable(),
     })?;

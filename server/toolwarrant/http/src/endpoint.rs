@@ -3,6 +3,7 @@
 use crate::context::{Context, body_of, empty, refuse, respond};
 use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer, Responder};
 use crate::ids::RequestIds;
+use crate::page::{self, OfferedPage};
 use crate::{mcp, v1};
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -22,6 +23,7 @@ pub struct Endpoint<H> {
     context: Context<H>,
     routes: v1::Routes,
     answers: mcp::Answers,
+    page: Option<OfferedPage>,
 }
 
 impl<H: Handlers> Endpoint<H> {
@@ -33,7 +35,14 @@ impl<H: Handlers> Endpoint<H> {
             context: Context { pipeline, policy, limits, throttle, ids },
             routes: v1::Routes::new(H::CATALOGUE, base),
             answers: mcp::Answers::of(H::CATALOGUE, base),
+            page: None,
         }
+    }
+
+    /// Serves a page as well.
+    #[must_use]
+    pub fn with_page(self, page: Option<OfferedPage>) -> Self {
+        Self { page, ..self }
     }
 
     /// Returns a router for callers without a connection.
@@ -85,7 +94,10 @@ impl<H: Handlers> Endpoint<H> {
                 let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
                 respond(StatusCode::BAD_REQUEST, body_of(&failure), self.context.ids.of(&head.headers))
             }
-            _ => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.context.ids.of(&head.headers)),
+            path => match self.page.as_ref().and_then(|page| Some((page, page.name(path)?.to_owned()))) {
+                Some((page, name)) => page::serve(&self.context, page, (head, body), &name, peer).await,
+                None => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.context.ids.of(&head.headers)),
+            },
         }
     }
 }

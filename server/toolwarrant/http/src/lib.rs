@@ -1,7 +1,8 @@
 //! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC
-//! at `/mcp`, `v1` serves signed HTTP below `/v1`, [`monitor`] serves health and metrics, and
-//! [`callback`] reports the addresses of callers. No transport knows a tool by name. No other crate
-//! of the server uses axum or hyper. Start at `Endpoint::answer`.
+//! at `/mcp`, `v1` serves signed HTTP below `/v1`, `page` serves a page of the service to browsers,
+//! [`monitor`] serves health and metrics, and [`callback`] reports the addresses of callers. No
+//! transport knows a tool by name. No other crate of the server uses axum or hyper. Start at
+//! `Endpoint::answer`.
 
 pub mod callback;
 mod context;
@@ -12,7 +13,10 @@ mod head;
 mod ids;
 mod mcp;
 pub mod monitor;
+mod page;
+mod site;
 mod v1;
 
 pub use axum::Router;
 pub use endpoint::Endpoint;
+pub use page::OfferedPage;

@@ -93,7 +93,7 @@ pub mod rendered {
 
 /// Text of this program, of a vendor, or secret.
 pub mod text {
-    pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
+    pub use toolwarrant_base::text::{NoWebUrl, Remark, Secret, Untrusted, WebUrl};
     pub use toolwarrant_base::wording::{Ours, Words};
     pub use toolwarrant_base::words;
 }
@@ -109,6 +109,12 @@ pub mod config {
 pub mod http {
     pub use toolwarrant_http::callback::{CallbackListener, CallbackPaths, CallbackSource, Expected};
     pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
+}
+
+/// A page of the service, for people in a browser who hold a pass.
+pub mod page {
+    pub use toolwarrant_core::page::{Page, PageAnswer, PageError, PageFile, PageRequest};
+    pub use toolwarrant_core::passes::{Issued, NoPass, Opening, Pass, Passes};
 }
 
 /// The small files of a service.
@@ -127,6 +133,7 @@ pub mod base {
 #[doc(hidden)]
 pub mod composition {
     pub use crate::core::{Core, CoreParts};
+    pub use crate::service::ServiceParts;
 }
 
 /// For generated code only.

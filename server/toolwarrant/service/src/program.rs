@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
@@ -191,7 +192,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     ) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
         let parts = |folder: &DataFolder, files| {
-            let setup = Setup { flags, config, folder, files, clock: Clock::system(), random: Random::System };
+            let (clock, random) = (Clock::system(), Random::System);
+            let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL);
+            let setup = Setup { flags, config, folder, files, clock, random, passes };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
             Ok(ServiceParts { inventory, own, background })
         };
@@ -257,9 +260,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
         let service = compose(start.setup(&runtime, flags, config)?)?;
-        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
+        let Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, .. } = service;
         require_states(inventory.as_deref(), H::CATALOGUE)?;
-        let answering = start.answer(start.core(&runtime, executor)?, handlers)?;
+        let answering = start.answer(start.core(&runtime, executor)?, handlers, page)?;
         let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
         let server = start.finish(&runtime, answering, around)?;
         let served = server.run(&runtime, signals, |text| streams.say(text), json);
@@ -284,6 +287,9 @@ fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str
     }
     failure.code.exit_code()
 }
+
+/// No pass is issued without a server.
+const OFFLINE_URL: &str = "http://127.0.0.1";
 
 fn forbid_dumps() {
     if let Err(error) = dumps::forbid() {

@@ -17,8 +17,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::nonces::dump_reads;
+use toolwarrant_core::passes::Passes;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Gate, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
@@ -49,6 +51,7 @@ pub(crate) struct Server {
     /// `None` if there is an application.
     pub(crate) first_steps: Option<String>,
     pub(crate) renewals: Vec<Renewal>,
+    pub(crate) passes: (Passes, AuditHandle),
     pub(crate) engine: Arc<Engine>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) context: Arc<OperatorContext>,
@@ -164,13 +167,14 @@ impl Server {
             monitor,
             folder,
             keys,
+            passes,
             ..
         } = self;
         // Their secrets have been printed.
         drop(keys);
         let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
         let watching = monitor.map(watch);
-        let mut work = Work::start(&engine, background, &context, keeper, sockets);
+        let mut work = Work::start(&engine, background, &context, keeper, (sockets, passes));
         let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
         // The writer of the audit ends with the endpoint, which a gate lets go when it is held.
         let kept = gate.is_none().then(|| Arc::clone(&endpoint));
@@ -243,7 +247,7 @@ impl Work {
         of_service: Vec<BoxFuture<'static, ()>>,
         context: &Arc<OperatorContext>,
         keeper: AuditKeeper,
-        sockets: Vec<OperatorSocket>,
+        (sockets, (passes, audit)): (Vec<OperatorSocket>, (Passes, AuditHandle)),
     ) -> Self {
         let context = || Arc::clone(context);
         let operating = sockets.into_iter().map(|socket| {
@@ -255,6 +259,7 @@ impl Work {
             beside: vec![
                 Background::of_service(of_service),
                 Background::start("the registry", PATIENCE, |stopped| settle(context(), stopped)),
+                Background::start("the passes", PATIENCE, |stopped| passes.keep(audit, stopped)),
             ],
             last: vec![
                 Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),

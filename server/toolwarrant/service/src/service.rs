@@ -8,6 +8,8 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
+use toolwarrant_core::page::Page;
+use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
@@ -32,6 +34,8 @@ pub struct Setup<'a, F> {
     pub clock: Clock,
     /// Randomness for values that must not be guessed.
     pub random: Random,
+    /// Issues passes for the page of [`Service::page`].
+    pub passes: Passes,
 }
 
 /// The parts of a service, with the commands `C` that it adds.
@@ -42,10 +46,14 @@ pub struct Service<H, C = NoCommands> {
     pub(crate) own: Option<CommandRunner>,
     pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
+    pub(crate) page: Option<Arc<dyn Page>>,
     pub(crate) serves: Option<String>,
     pub(crate) hint: &'static str,
     commands: PhantomData<fn() -> C>,
 }
+
+#[doc(hidden)]
+pub type ServiceParts<H> = (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>, Option<Arc<dyn Page>>);
 
 impl<H: Handlers> Service<H> {
     /// Makes a service without tasks. `handlers` is the generated `Contract` around the type that
@@ -59,6 +67,7 @@ impl<H: Handlers> Service<H> {
             own: None,
             upstreams: None,
             background: Vec::new(),
+            page: None,
             serves: None,
             hint: "",
             commands,
@@ -83,9 +92,10 @@ impl<H, C> Service<H, C> {
     /// Adds the executor of the commands of [`Program::commands`](crate::Program::commands).
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
-        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, commands: _ } = self;
+        let Self { handlers, executor, inventory, own: _, upstreams, background, page, serves, hint, commands: _ } =
+            self;
         let (own, commands) = (Some(runner(commands)), PhantomData);
-        Service { handlers, executor, inventory, own, upstreams, background, serves, hint, commands }
+        Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, commands }
     }
 
     /// Adds the state of upstreams, for monitoring.
@@ -103,12 +113,19 @@ impl<H, C> Service<H, C> {
         self
     }
 
+    /// Adds a page, for people in a browser who hold a pass. Handlers issue passes with
+    /// [`Setup::passes`].
+    #[must_use]
+    pub fn page(self, page: Arc<dyn Page>) -> Self {
+        Self { page: Some(page), ..self }
+    }
+
     /// Returns the parts for `toolwarrant-testing`.
     #[doc(hidden)]
     #[must_use]
-    pub fn into_parts(self) -> (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>) {
-        let Self { handlers, executor, background, .. } = self;
-        (handlers, executor, background)
+    pub fn into_parts(self) -> ServiceParts<H> {
+        let Self { handlers, executor, background, page, .. } = self;
+        (handlers, executor, background, page)
     }
 
     /// Sets what the start reports as served, such as `3 printers`.

@@ -23,10 +23,12 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::counts::Requests;
+use toolwarrant_core::page::Page;
+use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Registry, unknown_permissions};
-use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{Responder, Tls};
+use toolwarrant_http::{Endpoint, OfferedPage};
 use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
@@ -57,6 +59,7 @@ pub(crate) struct Start {
     listening: Listening,
     folder: DataFolder,
     opened: OpenedData,
+    passes: Passes,
 }
 
 impl Start {
@@ -89,6 +92,7 @@ impl Start {
             warn_of_keys_off(&*opened.database).await?;
             // Output in a file or a pipe may be stored, so it must not have secrets.
             let prints_keys = wanted || io::stdout().is_terminal();
+            let passes = Passes::new(opened.clock.clone(), random.clone(), &listening.url);
             Ok(Some(Self {
                 names,
                 demo,
@@ -101,14 +105,15 @@ impl Start {
                 listening,
                 folder,
                 opened,
+                passes,
             }))
         })
     }
 
     pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
         let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
-        let (clock, random) = (self.opened.clock.clone(), self.random.clone());
-        Ok(Setup { flags, config, folder: &self.folder, files, clock, random })
+        let (clock, random, passes) = (self.opened.clock.clone(), self.random.clone(), self.passes.clone());
+        Ok(Setup { flags, config, folder: &self.folder, files, clock, random, passes })
     }
 
     pub(crate) fn core(&self, runtime: &Runtime, executor: Option<Arc<dyn Executor>>) -> Result<Core> {
@@ -118,18 +123,26 @@ impl Start {
         runtime.block_on(Core::compose(parts))
     }
 
-    pub(crate) fn answer<H: Handlers>(&self, core: Core, handlers: H) -> Result<Answering> {
+    pub(crate) fn answer<H: Handlers>(
+        &self,
+        core: Core,
+        handlers: H,
+        page: Option<Arc<dyn Page>>,
+    ) -> Result<Answering> {
         let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let Listening { limits, policy, url, .. } = &self.listening;
         let process = u32::from_le_bytes(self.random.bytes()?);
-        let endpoint = Arc::new(Endpoint::new(pipeline, policy.clone(), *limits, base_path(url), process));
+        let endpoint = Endpoint::new(pipeline, policy.clone(), *limits, base_path(url), process);
+        let page = page.filter(|_| self.passes.have_page());
+        let endpoint = Arc::new(endpoint.with_page(page.map(|page| OfferedPage { page, passes: self.passes.clone() })));
         Ok(Answering { endpoint, engine, keeper, requests, audit })
     }
 
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
         runtime.block_on(async {
-            let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, .. } = self;
+            let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, passes, .. } =
+                self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
             let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
             let Listening { socket, tls, limiter, url, monitor, .. } = listening;
@@ -166,7 +179,8 @@ impl Start {
                 applying: Mutex::default(),
             });
             Ok(Server {
-                renewals: renewals(tls.clone(), audit),
+                renewals: renewals(tls.clone(), audit.clone()),
+                passes: (passes, audit),
                 listener,
                 endpoint,
                 limiter,

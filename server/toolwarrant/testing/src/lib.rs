@@ -20,10 +20,11 @@ use toolwarrant_core::access::Grants;
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::nonces::dump_reads;
+use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
-use toolwarrant_http::{Endpoint, Router};
+use toolwarrant_http::{Endpoint, OfferedPage, Router};
 use toolwarrant_memory::Memory;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::keeping::AuditOptions;
@@ -130,6 +131,9 @@ pub async fn start_on<H: Handlers, C>(
 ) -> TestServer {
     let names = Names::of("test", "0");
     let folder = DataFolder::open(&folder, &names).expect("a folder");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let passes = Passes::new(clock.clone(), Random::from_seed(4), &format!("http://{address}"));
     let setup = Setup {
         flags: (),
         config: Config::default(),
@@ -137,8 +141,9 @@ pub async fn start_on<H: Handlers, C>(
         files: ServiceFiles::open(database.clone()).await.expect("the store answers"),
         clock: clock.clone(),
         random: Random::from_seed(3),
+        passes: passes.clone(),
     };
-    let (handlers, executor, background) = compose(setup).into_parts();
+    let (handlers, executor, mut background, page) = compose(setup).into_parts();
     let random = Random::from_seed(1);
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let directory = (database.clone(), keyring.clone(), clock.clone());
@@ -155,13 +160,14 @@ pub async fn start_on<H: Handlers, C>(
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));
     let audit_handle = pipeline.audit_handle();
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("an address");
+    let keeping = passes.clone().keep(audit_handle.clone(), Box::pin(pending()));
+    let page = page.map(|page| OfferedPage { page, passes });
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
-    let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7));
+    let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7).with_page(page));
     let limiter = ConnectionLimiter::new(Limits::default());
     let serving = edge::serve(listener, Arc::clone(&endpoint), limiter, None, pending());
     let edge = Background::start("the edge", AT_ONCE, |stopped| until(stopped, serving));
+    background.push(Box::pin(keeping));
     let url = format!("http://{address}/mcp");
     TestServer {
         url,

@@ -1,9 +1,11 @@
 //! The screen of a phone: pictures of it, and input for it.
 
 use super::{DeviceId, Query, Unreachable};
+use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
-use std::sync::Arc;
+use thiserror::Error as ThisError;
+use toolwarrant::BoxFuture;
 
 /// Takes pictures of screens and sends input to them. The adapter sets a deadline for both methods,
 /// of a few seconds.
@@ -14,7 +16,18 @@ pub trait Screen: Send + Sync {
 
     /// Sends one input. Points lie within the latest picture. The input is never stored or logged,
     /// and is not repeated after an error.
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> Query<'a, ()>;
+    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>>;
+}
+
+/// The reason that a phone did not take an input.
+#[derive(Clone, Debug, ThisError)]
+pub enum InputError {
+    /// The outcome may be unknown. The text is for the log only.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    /// The phone takes no such input. The text is for people: a fragment that says what it takes.
+    #[error("{0}")]
+    Refused(&'static str),
 }
 
 /// The kind of a picture.
@@ -26,6 +39,18 @@ pub enum StillKind {
     Png,
     /// A picture from outside.
     Jpeg,
+}
+
+impl StillKind {
+    /// Returns the media type.
+    #[must_use]
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Svg => "image/svg+xml",
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+        }
+    }
 }
 
 /// The size of a picture in pixels.
@@ -42,7 +67,7 @@ pub struct StillSize {
 pub struct Still {
     kind: StillKind,
     size: StillSize,
-    bytes: Arc<[u8]>,
+    bytes: Bytes,
 }
 
 impl Still {
@@ -54,8 +79,8 @@ impl Still {
 
     /// Makes a picture from a drawing of this program, which escapes all text from outside.
     #[must_use]
-    pub fn svg(drawing: &str, size: StillSize) -> Self {
-        Self { kind: StillKind::Svg, size, bytes: drawing.as_bytes().into() }
+    pub fn svg(drawing: String, size: StillSize) -> Self {
+        Self { kind: StillKind::Svg, size, bytes: drawing.into() }
     }
 
     /// Makes a picture from outside. Only its head is read.
@@ -92,7 +117,7 @@ impl Still {
 
     /// Returns the bytes.
     #[must_use]
-    pub fn bytes(&self) -> &Arc<[u8]> {
+    pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 }

@@ -2,14 +2,16 @@
 
 use super::check_offer;
 use crate::phones::contract::{
-    CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
+    CreateSessionArgs, CreateSessionError, DeviceId, ScreenSession, SessionMode, SessionToken, SessionsTools, texts,
 };
-use crate::phones::devices::Phones;
+use crate::phones::devices::{Phones, ScreenPasses};
 use crate::phones::platforms::Platforms;
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Session, SessionError};
+use crate::phones::screens::PATH;
 use std::sync::Arc;
-use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Call, Reply, Target};
+use toolwarrant::page::{Issued, Opening};
+use toolwarrant::text::Secret;
 
 impl SessionsTools for Phones {
     async fn create_session(
@@ -21,24 +23,41 @@ impl SessionsTools for Phones {
         let CreateSessionArgs { device_id: _, mode } = args;
         check_offer(CreateSessionArgs::MODE, &mode, &device.session_modes, |mode| mode.as_str())
             .map_err(|what| CreateSessionError::NotOffered { what })?;
-        let reader = call.caller.application.permissions;
-        issue(&self.platforms, device, mode, reader).await.map(Reply::from).map_err(|error| {
+        let session = match self.screens.as_ref().filter(|_| self.has_screen(&device.id)) {
+            Some(ScreenPasses { passes, last }) => {
+                let opening = Opening { path: PATH, mode: mode.as_str(), lasts: *last };
+                let issued = passes.issue(call, opening);
+                issued.map_err(|error| SessionError::Refused(error.to_string().into())).and_then(Session::try_from)
+            }
+            None => issue(&self.platforms, device, mode).await,
+        };
+        let Session { token, url, expires_at } = session.map_err(|error| {
             tracing::warn!(request_id = call.request_id, %error, "no session was issued");
             CreateSessionError::UpstreamUnavailable { what: what(&error).into() }
-        })
+        })?;
+        let next_step = if url.is_some() { texts::SESSION_PAGE } else { texts::SESSION_TOKEN };
+        let next_step = next_step.for_reader(call.caller.application.permissions);
+        Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step }.into())
     }
 }
 
-async fn issue(
-    platforms: &Platforms,
-    device: &DeviceReading,
-    mode: SessionMode,
-    reader: PermissionSet,
-) -> Result<ScreenSession, SessionError> {
-    let Session { token, url, expires_at } = platforms.of(&device.id)?.session(&device.id, mode).await?;
-    let next_step = if url.is_some() { texts::SESSION_PAGE } else { texts::SESSION_TOKEN };
-    let next_step = next_step.for_reader(reader);
-    Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
+impl Phones {
+    fn has_screen(&self, id: &DeviceId) -> bool {
+        self.platforms.of(id).is_ok_and(|platform| platform.screen(id).is_some())
+    }
+}
+
+impl TryFrom<Issued> for Session {
+    type Error = SessionError;
+
+    fn try_from(Issued { token, url, expires_at }: Issued) -> Result<Self, SessionError> {
+        let token = SessionToken::new(token.expose()).map_err(|_| SessionError::Refused("its token is none".into()))?;
+        Ok(Self { token: Secret::new(token), url: Some(url), expires_at: Some(expires_at) })
+    }
+}
+
+async fn issue(platforms: &Platforms, device: &DeviceReading, mode: SessionMode) -> Result<Session, SessionError> {
+    platforms.of(&device.id)?.session(&device.id, mode).await
 }
 
 fn what(error: &SessionError) -> &'static str {
@@ -57,13 +76,12 @@ mod tests {
     use toolwarrant::{Clock, Timestamp};
 
     #[tokio::test]
-    async fn a_session_names_its_phone_and_mode_and_passes_on_what_the_platform_gave() {
+    async fn a_session_passes_on_what_the_platform_gave() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
         let cast = sim.list_page(None, 12).unwrap();
         let platforms = Platforms::default().with(name("phone"), Arc::new(sim));
         for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
-            let session = issue(&platforms, &cast[index], SessionMode::View, PermissionSet::NONE).await.unwrap();
-            assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
+            let session = issue(&platforms, &cast[index], SessionMode::View).await.unwrap();
             assert_eq!((session.url, session.expires_at), (None, expires_at));
             assert_eq!(session.token.expose().as_str().len(), 64);
         }
@@ -74,7 +92,7 @@ mod tests {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
         let cast = sim.list_page(None, 12).unwrap();
         let platforms = Platforms::default().with(name("phone"), Arc::new(sim));
-        let refused = issue(&platforms, &cast[6], SessionMode::View, PermissionSet::NONE).await.unwrap_err();
+        let refused = issue(&platforms, &cast[6], SessionMode::View).await.unwrap_err();
         assert!(refused.to_string().contains("no screen stream"));
         assert_eq!(what(&refused), "the platform issued no session");
     }

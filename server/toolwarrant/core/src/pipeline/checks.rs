@@ -61,7 +61,7 @@ pub(super) fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failu
             let wrong_id = call.tool.target.as_ref().is_some_and(|target| refused.wrong.contains(&target.arg));
             let failure = Failure::new(call.catalogue.roles.invalid_argument, refused.what);
             Err(match wrong_id {
-                true => failure.and(find_target(call)),
+                true => failure.and(find_target(call.catalogue, call.tool)),
                 false if refused.wrong.contains(&"task_id") => failure.and(call.catalogue.phrases.lost_task),
                 false => failure,
             })

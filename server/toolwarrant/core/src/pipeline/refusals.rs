@@ -1,8 +1,8 @@
 //! The failures of the steps of a call. Their messages say what to do next.
 
-use crate::access::AccessError;
+use crate::access::{AccessError, Caller};
 use crate::advice::Advice;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, ToolDef};
 use crate::failure::Failure;
 use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
@@ -22,20 +22,20 @@ pub(super) fn no_caller(catalogue: &'static Catalogue, error: AccessError) -> Fa
     }
 }
 
-pub(super) fn not_found(call: &Call<'_>) -> Failure {
-    let named = target_name(call);
-    let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
-    failure.with_advice(find_target(call), call.caller.application.permissions)
+pub(super) fn not_found(catalogue: &'static Catalogue, tool: &'static ToolDef, caller: &Caller) -> Failure {
+    let named = target_name(tool);
+    let failure = Failure::new(catalogue.roles.not_found, words!["no such ", named, " for this application"]);
+    failure.with_advice(find_target(catalogue, tool), caller.application.permissions)
 }
 
 pub(super) fn has_left(call: &Call<'_>) -> Failure {
     let after = " was there and is gone: it was removed or disconnected, and it has this id again if it comes back. \
                  Report it; take another only if any will do.";
-    Failure::exactly(call.catalogue.roles.not_found, words!["this ", target_name(call), after])
+    Failure::exactly(call.catalogue.roles.not_found, words!["this ", target_name(call.tool), after])
 }
 
-fn target_name(call: &Call<'_>) -> &'static str {
-    call.tool.target.as_ref().map_or("target", |target| target.resource)
+fn target_name(tool: &'static ToolDef) -> &'static str {
+    tool.target.as_ref().map_or("target", |target| target.resource)
 }
 
 pub(super) fn unavailable(call: &Call<'_>, seconds: Option<u64>) -> Failure {
@@ -49,8 +49,8 @@ fn with_wait(failure: Failure, seconds: Option<u64>) -> Failure {
     }
 }
 
-pub(super) fn find_target(call: &Call<'_>) -> Advice {
-    let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));
+pub(super) fn find_target(catalogue: &'static Catalogue, tool: &'static ToolDef) -> Advice {
+    let resource = tool.target.as_ref().and_then(|target| catalogue.resource(target.resource));
     resource.map_or(Advice::NONE, |resource| resource.find)
 }
 

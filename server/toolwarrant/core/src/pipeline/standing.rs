@@ -7,11 +7,13 @@
 
 use super::refusals::{no_caller, not_found};
 use super::{Handlers, Pipeline, permit};
-use crate::access::{AccessError, Caller};
+use crate::access::{Access, AccessError, Caller};
+use crate::catalogue::{Catalogue, ToolDef};
 use crate::failure::Failure;
-use crate::handler::Call;
+use crate::handler::{Around, Call};
 use std::borrow::Cow;
 use std::time::Duration;
+use toolwarrant_base::clock::Clock;
 
 const LEASE_EVERY: Duration = Duration::from_millis(100);
 
@@ -28,17 +30,71 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
-impl Call<'_> {
-    pub(crate) fn still(&self) -> Result<(), Failure> {
-        let renewed = self.around.access.renew(self.caller, self.around.clock);
+/// A right under which something is shown or done: that of a call, or of a pass which a call issued.
+pub(super) struct Standing<'a> {
+    pub(super) catalogue: &'static Catalogue,
+    pub(super) access: &'a Access,
+    pub(super) clock: &'a Clock,
+    pub(super) caller: &'a Caller,
+    pub(super) tool: &'static ToolDef,
+    pub(super) target: Option<&'a str>,
+}
+
+impl Standing<'_> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let renewed = self.access.renew(self.caller, self.clock);
         let renewed = renewed.map_err(|error| no_caller(self.catalogue, error))?;
         // An unchanged caller was checked before.
         let Cow::Owned(caller) = renewed else { return Ok(()) };
         permit(self.catalogue, &caller, self.tool)?;
-        match (&self.tool.target, self.notes().0) {
-            (Some(def), Some(id)) if !caller.application.grants.covers(def.resource, id) => Err(not_found(self)),
+        match (&self.tool.target, self.target) {
+            (Some(def), Some(id)) if !caller.application.grants.covers(def.resource, id) => {
+                Err(not_found(self.catalogue, self.tool, self.caller))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Returns when the right ends. The end of a lease alone does not end the wait: the answer is
+    /// checked when it is ready.
+    pub(super) async fn wait_for_end(&self) -> Failure {
+        let mut changes = self.access.changes();
+        let expires_at = self.caller.expires_at();
+        loop {
+            if let Err(failure) = self.check() {
+                return failure;
+            }
+            tokio::select! {
+                // Without the sender there are no more changes, and no server.
+                changed = changes.changed() => if changed.is_err() { std::future::pending::<()>().await },
+                () = async {
+                    match expires_at {
+                        Some(end) if self.clock.now() < end => self.clock.sleep_until(end).await,
+                        // The key does not expire, or only by a clock that is ahead and does not
+                        // decide. Then the answer is checked when it is ready.
+                        Some(_) | None => std::future::pending().await,
+                    }
+                } => {}
+            }
+        }
+    }
+}
+
+impl Call<'_> {
+    fn standing(&self) -> Standing<'_> {
+        let Around { catalogue: _, tasks: _, access, clock, arrived: _ } = self.around;
+        Standing {
+            catalogue: self.catalogue,
+            access,
+            clock,
+            caller: self.caller,
+            tool: self.tool,
+            target: self.notes().0,
+        }
+    }
+
+    pub(crate) fn still(&self) -> Result<(), Failure> {
+        self.standing().check()
     }
 
     /// Checks the lease, whatever the rights of the caller are.
@@ -52,27 +108,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns when the right ends. The end of a lease alone does not end the wait: the answer is
-    /// checked when it is ready.
     pub(crate) async fn wait_for_end(&self) -> Failure {
-        let mut changes = self.around.access.changes();
-        let expires_at = self.caller.expires_at();
-        loop {
-            if let Err(failure) = self.still() {
-                return failure;
-            }
-            tokio::select! {
-                // Without the sender there are no more changes, and no server.
-                changed = changes.changed() => if changed.is_err() { std::future::pending::<()>().await },
-                () = async {
-                    match expires_at {
-                        Some(end) if self.around.clock.now() < end => self.around.clock.sleep_until(end).await,
-                        // The key does not expire, or only by a clock that is ahead and does not
-                        // decide. Then the answer is checked when it is ready.
-                        Some(_) | None => std::future::pending().await,
-                    }
-                } => {}
-            }
-        }
+        self.standing().wait_for_end().await
     }
 }

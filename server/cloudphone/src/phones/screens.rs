@@ -1,0 +1,160 @@
+//! The screen page: pictures of a phone for all who watch it, and input of those who may touch it.
+//!
+//! A picture is taken only while somebody waits for one. Of those who wait for the same phone, one
+//! takes it for all; if it leaves, another does. Start at [`Screens`].
+
+mod reader;
+mod viewers;
+
+use super::contract::{DeviceId, SessionMode};
+use super::devices::Phones;
+use super::port::{InputError, Point, Screen, ScreenInput, StillSize};
+use reader::{ReadFailure, Readers};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::page::{Page, PageAnswer, PageError, PageFile, PageRequest, Pass};
+use toolwarrant::text::{Words, words};
+use toolwarrant::{BoxFuture, Clock};
+use viewers::Viewers;
+
+pub const PATH: &str = "/screen";
+
+/// Below the timeouts of common proxies.
+const HELD: Duration = Duration::from_secs(20);
+
+const SWIPE_MAX_MILLISECONDS: u16 = 5_000;
+
+const FILES: [PageFile; 3] = [
+    PageFile { name: "", content_type: "text/html; charset=utf-8", text: include_str!("screens/page/screen.html") },
+    PageFile {
+        name: "screen.css",
+        content_type: "text/css; charset=utf-8",
+        text: include_str!("screens/page/screen.css"),
+    },
+    PageFile {
+        name: "screen.js",
+        content_type: "text/javascript; charset=utf-8",
+        text: include_str!("screens/page/screen.js"),
+    },
+];
+
+const INPUTS: &str = "an input is JSON, one of {\"touch\":{\"x\":1,\"y\":2}}, {\"swipe\":{\"from\":{\"x\":1,\"y\":2},\"to\":\
+                      {\"x\":3,\"y\":4},\"milliseconds\":300}}, {\"key\":\"back\"} and {\"text\":\"of 1 to 200 characters\"}";
+
+pub struct Screens {
+    phones: Arc<Phones>,
+    clock: Clock,
+    readers: Readers,
+    viewers: Viewers,
+}
+
+impl Screens {
+    #[must_use]
+    pub fn new(phones: Arc<Phones>, clock: Clock) -> Self {
+        Self { phones, clock: clock.clone(), readers: Readers::new(clock), viewers: Viewers::default() }
+    }
+
+    /// Describes the session to the page.
+    async fn describe(&self, pass: &Pass, id: &DeviceId) -> PageAnswer {
+        let found = self.phones.find(id).await.ok();
+        let body = json!({
+            "name": found.as_ref().map_or(id.as_str(), |phone| phone.name.as_str()),
+            "device_id": id,
+            "mode": pass.mode(),
+            "expires_at": pass.expires_at(),
+            "now": self.clock.now(),
+        });
+        PageAnswer::Content { content_type: "application/json", number: None, body: body.to_string().into() }
+    }
+
+    async fn show(&self, pass: &Pass, id: &DeviceId, query: &str) -> Result<PageAnswer, PageError> {
+        let after = query.strip_prefix("after=").and_then(|number| number.parse().ok());
+        let after = after
+            .ok_or_else(|| PageError::Malformed("the query is `after=`, and the number of the last picture".into()))?;
+        let _place = self.viewers.enter(id, pass.application()).map_err(PageError::TooMany)?;
+        let newer = self.readers.of(id).wait_for_newer(self.screen(id)?, id, after);
+        match self.clock.before(self.clock.now().plus(HELD), newer).await {
+            None => Ok(PageAnswer::Nothing),
+            Some(Ok(shown)) => {
+                pass.note_read();
+                let (content_type, body) = (shown.still.kind().content_type(), shown.still.bytes().clone());
+                Ok(PageAnswer::Content { content_type, number: Some(shown.number), body })
+            }
+            Some(Err(ReadFailure)) => Err(self.explain(id, "the phone gives no picture at present").await),
+        }
+    }
+
+    async fn take(&self, pass: &Pass, id: &DeviceId, body: &[u8]) -> Result<PageAnswer, PageError> {
+        if pass.mode() != SessionMode::Control.as_str() {
+            return Err(PageError::Forbidden("this session may watch the screen, and send no input".into()));
+        }
+        let input: ScreenInput = serde_json::from_slice(body).map_err(|_| PageError::Malformed(INPUTS.into()))?;
+        check(&input, self.readers.of(id).size()).map_err(PageError::Malformed)?;
+        pass.note_input();
+        match self.screen(id)?.input(id, &input).await {
+            Ok(()) => Ok(PageAnswer::Nothing),
+            Err(InputError::Refused(why)) => Err(PageError::Malformed(why.into())),
+            Err(InputError::Unreachable(error)) => {
+                tracing::warn!(device_id = id.as_str(), %error, "an input did not reach a phone");
+                Err(self.explain(id, "the phone did not take the input").await)
+            }
+        }
+    }
+
+    fn screen(&self, id: &DeviceId) -> Result<&dyn Screen, PageError> {
+        let platform = self.phones.platforms.of(id).ok();
+        platform
+            .and_then(|platform| platform.screen(id))
+            .ok_or_else(|| unavailable("this phone has no screen any more"))
+    }
+
+    /// Says why the phone offers no session, if that is known.
+    async fn explain(&self, id: &DeviceId, otherwise: &'static str) -> PageError {
+        let found = self.phones.find(id).await.ok();
+        let why = found.as_ref().and_then(|phone| phone.offers.session.refusal());
+        unavailable(why.unwrap_or(otherwise))
+    }
+}
+
+impl Page for Screens {
+    fn path(&self) -> &'static str {
+        PATH
+    }
+
+    fn files(&self) -> &'static [PageFile] {
+        &FILES
+    }
+
+    fn answer<'a>(&'a self, pass: &'a Pass, request: PageRequest<'a>) -> BoxFuture<'a, Result<PageAnswer, PageError>> {
+        Box::pin(async move {
+            let id = DeviceId::new(pass.target()).map_err(|_| PageError::NoName)?;
+            match request {
+                PageRequest::Read { name: "session", .. } => Ok(self.describe(pass, &id).await),
+                PageRequest::Read { name: "still", query } => self.show(pass, &id, query).await,
+                PageRequest::Input { name: "input", body } => self.take(pass, &id, body).await,
+                PageRequest::Read { .. } | PageRequest::Input { .. } => Err(PageError::NoName),
+            }
+        })
+    }
+}
+
+fn unavailable(why: &'static str) -> PageError {
+    PageError::Unavailable(why.into())
+}
+
+fn check(input: &ScreenInput, size: Option<StillSize>) -> Result<(), Words> {
+    let points = match input {
+        ScreenInput::Touch(point) => vec![point],
+        ScreenInput::Swipe { milliseconds, .. } if *milliseconds > SWIPE_MAX_MILLISECONDS => {
+            return Err(words!["a swipe takes at most ", u64::from(SWIPE_MAX_MILLISECONDS), " milliseconds"]);
+        }
+        ScreenInput::Swipe { from, to, .. } => vec![from, to],
+        ScreenInput::Key(_) | ScreenInput::Text(_) => return Ok(()),
+    };
+    let StillSize { width, height } = size.ok_or("no picture was shown yet, so a point has no meaning")?;
+    match points.into_iter().all(|Point { x, y }| *x < width && *y < height) {
+        true => Ok(()),
+        false => Err(words!["a point lies within the picture, which has ", width, " by ", height, " pixels"]),
+    }
+}

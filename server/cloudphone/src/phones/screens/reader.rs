@@ -1,0 +1,214 @@
+//! Takes the pictures of a phone, one at a time, for all who wait. Start at
+//! [`Reader::wait_for_newer`].
+
+use crate::phones::contract::DeviceId;
+use crate::phones::port::{Screen, Still, StillSize, Unreachable};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as PlainMutex};
+use std::time::Duration;
+use tokio::sync::{Mutex, watch};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::{Clock, Timestamp};
+
+const STILL_EVERY: Duration = Duration::from_millis(500);
+
+/// A page asks again at once, so a phone that nobody has asked for is not watched.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+
+pub(super) struct Readers {
+    clock: Clock,
+    all: PlainMutex<HashMap<DeviceId, (Arc<Reader>, Timestamp)>>,
+}
+
+pub(super) struct Reader {
+    clock: Clock,
+    /// Held while a picture is taken: when the last one was begun.
+    turn: Mutex<Timestamp>,
+    seen: watch::Sender<Seen>,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    shown: Option<Arc<Shown>>,
+    failures: u64,
+}
+
+pub(super) struct Shown {
+    /// Never that of another picture, even after a restart.
+    pub(super) number: u64,
+    pub(super) still: Still,
+}
+
+/// The picture could not be taken, which the log says.
+pub(super) struct ReadFailure;
+
+impl Readers {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, all: PlainMutex::default() }
+    }
+
+    pub(super) fn of(&self, id: &DeviceId) -> Arc<Reader> {
+        let (mut all, now) = (ignore_poison(self.all.lock()), self.clock.now());
+        all.retain(|_, (reader, used)| Arc::strong_count(reader) > 1 || now < used.plus(FORGOTTEN_AFTER));
+        let (reader, used) = all.entry(id.clone()).or_insert_with(|| (Arc::new(Reader::new(&self.clock)), now));
+        *used = now;
+        Arc::clone(reader)
+    }
+}
+
+impl Reader {
+    fn new(clock: &Clock) -> Self {
+        Self { clock: clock.clone(), turn: Mutex::default(), seen: watch::Sender::default() }
+    }
+
+    /// Returns the size of the latest picture.
+    pub(super) fn size(&self) -> Option<StillSize> {
+        self.seen.borrow().shown.as_ref().map(|shown| shown.still.size())
+    }
+
+    /// Waits for a picture other than number `after`.
+    pub(super) async fn wait_for_newer(
+        self: Arc<Self>,
+        screen: &dyn Screen,
+        id: &DeviceId,
+        after: u64,
+    ) -> Result<Arc<Shown>, ReadFailure> {
+        let mut seen = self.seen.subscribe();
+        let failures = seen.borrow().failures;
+        loop {
+            let Seen { shown, failures: failed } = seen.borrow_and_update().clone();
+            if failed != failures {
+                return Err(ReadFailure);
+            }
+            if let Some(shown) = shown.filter(|shown| shown.number != after) {
+                return Ok(shown);
+            }
+            tokio::select! {
+                // The sender is in `self`.
+                _ = seen.changed() => {}
+                begun = self.turn.lock() => self.read(begun, screen, id).await,
+            }
+        }
+    }
+
+    async fn read(&self, mut begun: tokio::sync::MutexGuard<'_, Timestamp>, screen: &dyn Screen, id: &DeviceId) {
+        self.clock.sleep_until(begun.plus(STILL_EVERY)).await;
+        *begun = self.clock.now();
+        let read = screen.still(id).await;
+        if let Err(error) = &read {
+            tracing::debug!(device_id = id.as_str(), %error, "a screen could not be read");
+        }
+        self.seen.send_if_modified(|seen| seen.note(read, *begun));
+    }
+}
+
+impl Seen {
+    /// Returns false for a picture that is equal to the last.
+    fn note(&mut self, read: Result<Still, Unreachable>, now: Timestamp) -> bool {
+        match (read, &self.shown) {
+            (Err(_), _) => self.failures += 1,
+            (Ok(still), Some(last)) if last.still == still => return false,
+            (Ok(still), last) => {
+                let number = last.as_ref().map_or(0, |last| last.number + 1).max(now.0);
+                self.shown = Some(Arc::new(Shown { number, still }));
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phones::port::{InputError, Query, ScreenInput};
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use tokio::task::{JoinSet, yield_now};
+    use toolwarrant::BoxFuture;
+
+    /// Draws a number that a test sets. `NONE` is a failure.
+    #[derive(Default)]
+    struct Counter {
+        drawn: AtomicU64,
+        taken: AtomicU64,
+    }
+
+    const NONE: u64 = u64::MAX;
+
+    impl Screen for Counter {
+        fn still<'a>(&'a self, _: &'a DeviceId) -> Query<'a, Still> {
+            Box::pin(async {
+                self.taken.fetch_add(1, Relaxed);
+                match self.drawn.load(Relaxed) {
+                    NONE => Err(Unreachable("no picture".into())),
+                    drawn => Ok(Still::svg(drawn.to_string(), StillSize { width: 1, height: 1 })),
+                }
+            })
+        }
+
+        fn input<'a>(&'a self, _: &'a DeviceId, _: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    fn rig() -> (Clock, Arc<Readers>, Arc<Counter>, DeviceId) {
+        let clock = Clock::manual(Timestamp(1_000_000));
+        let id = DeviceId::new("phone-1").ok().expect("an id");
+        (clock.clone(), Arc::new(Readers::new(clock)), Arc::default(), id)
+    }
+
+    async fn pass_time(clock: &Clock, half_seconds: u32) {
+        for _ in 0..half_seconds {
+            for _ in 0..64 {
+                yield_now().await;
+            }
+            clock.advance(STILL_EVERY);
+        }
+        for _ in 0..64 {
+            yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn ten_viewers_share_the_readings_of_one_and_an_equal_picture_is_not_sent() {
+        let (clock, readers, screen, id) = rig();
+        let mut viewers = JoinSet::new();
+        for _ in 0..10 {
+            let (reader, screen, id) = (readers.of(&id), screen.clone(), id.clone());
+            viewers.spawn(async move {
+                let Ok(first) = reader.clone().wait_for_newer(&*screen, &id, 0).await else { panic!("a picture") };
+                let Ok(second) = reader.wait_for_newer(&*screen, &id, first.number).await else { panic!("a picture") };
+                second.number > first.number
+            });
+        }
+        pass_time(&clock, 20).await;
+        let at_rest = screen.taken.load(Relaxed);
+        assert!((20..=22).contains(&at_rest), "two readings a second for all: {at_rest}");
+        assert!(viewers.try_join_next().is_none(), "an equal picture is not sent");
+        screen.drawn.store(1, Relaxed);
+        pass_time(&clock, 2).await;
+        assert_eq!(viewers.join_all().await, [true; 10]);
+        let taken = screen.taken.load(Relaxed);
+        pass_time(&clock, 20).await;
+        assert_eq!(screen.taken.load(Relaxed), taken, "nobody watches");
+    }
+
+    #[tokio::test]
+    async fn another_viewer_reads_when_the_one_that_reads_leaves_and_all_are_told_of_a_failure() {
+        let (clock, readers, screen, id) = rig();
+        let wait = |after| {
+            let (reader, screen, id) = (readers.of(&id), screen.clone(), id.clone());
+            tokio::spawn(async move { reader.wait_for_newer(&*screen, &id, after).await.map(|shown| shown.number) })
+        };
+        let Ok(Ok(number)) = wait(0).await else { panic!("a picture") };
+        let (first, second, third) = (wait(number), wait(number), wait(number));
+        pass_time(&clock, 2).await;
+        first.abort();
+        pass_time(&clock, 2).await;
+        screen.drawn.store(NONE, Relaxed);
+        pass_time(&clock, 2).await;
+        assert!(second.await.expect("it ran").is_err() && third.await.expect("it ran").is_err());
+        assert!(readers.of(&id).size().is_some(), "the last picture stays");
+        clock.advance(FORGOTTEN_AFTER);
+        assert!(readers.of(&id).size().is_none(), "until nobody has asked for a while");
+    }
+}

@@ -1,0 +1,323 @@
+//! Passes: each lets its holder, who has no key, use one target in one mode on a page of the service.
+//!
+//! A pass ends with its time, and with the right of the call that issued it. Passes are in memory
+//! alone, by the SHA-256 of their tokens, so a restart ends them. The audit has a line when a holder
+//! opens the page and one when it is closed. Start at [`Passes`].
+
+use crate::access::Caller;
+use crate::catalogue::ToolDef;
+use crate::handler::Call;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::Notify;
+use toolwarrant_audit::{AuditHandle, Line};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::{Secret, WebUrl};
+use toolwarrant_base::{BoxFuture, hex, ignore_poison};
+
+/// Beyond it, the oldest that nobody uses ends.
+const PASSES_MAX: usize = 10_000;
+const PASSES_MAX_PER_APPLICATION: usize = 1_000;
+
+/// A page that asks for nothing in this time was closed.
+const CLOSED_AFTER: Duration = Duration::from_secs(15);
+
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The passes that handlers issue, and the page that they open. Clones share them.
+#[derive(Clone)]
+pub struct Passes(Arc<Inner>);
+
+impl fmt::Debug for Passes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passes").finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    clock: Clock,
+    random: Random,
+    /// Without a slash at its end. `None` if browsers cannot reach the page safely.
+    url: Option<Box<str>>,
+    live: Mutex<HashMap<[u8; 32], Arc<Pass>>>,
+    opened: Notify,
+}
+
+/// The content of a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// The path of the page, such as `/door`.
+    pub path: &'static str,
+    /// What the holder may do.
+    pub mode: &'static str,
+    /// The time until the pass ends, used or not.
+    pub lasts: Duration,
+}
+
+/// An issued pass.
+#[derive(Debug)]
+pub struct Issued {
+    /// 64 hexadecimal digits.
+    pub token: Secret<String>,
+    /// The page, with the token in its fragment.
+    pub url: Secret<WebUrl>,
+    /// When the pass ends.
+    pub expires_at: Timestamp,
+}
+
+/// The reason that no pass was issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPass {
+    /// The public URL is neither https nor on this machine.
+    #[error("the public URL is neither https nor on this machine, so there is no page")]
+    NoPage,
+    /// The tool has no target.
+    #[error("the call has no target")]
+    NoTarget,
+    /// The system gives no randomness.
+    #[error("the system gives no randomness")]
+    NoRandomness,
+}
+
+impl Passes {
+    /// Makes a store of passes. `url` is the public URL. Without https, only a page on this machine
+    /// is offered.
+    #[must_use]
+    pub fn new(clock: Clock, random: Random, url: &str) -> Self {
+        let url = url.trim_end_matches('/');
+        let url = WebUrl::of_this_server(url).map(|_| url.into());
+        Self(Arc::new(Inner { clock, random, url, live: Mutex::default(), opened: Notify::new() }))
+    }
+
+    /// Returns true if passes can be issued.
+    #[must_use]
+    pub fn have_page(&self) -> bool {
+        self.0.url.is_some()
+    }
+
+    /// Issues a pass for the target of this call.
+    ///
+    /// # Errors
+    /// There is no page, no target, or no randomness.
+    pub fn issue(&self, call: &Call<'_>, opening: Opening) -> Result<Issued, NoPass> {
+        let Inner { clock, random, url, .. } = &*self.0;
+        let Opening { path, mode, lasts } = opening;
+        let url = url.as_ref().ok_or(NoPass::NoPage)?;
+        let target = call.notes().0.ok_or(NoPass::NoTarget)?.into();
+        let token = Secret::new(hex::encode(&random.bytes::<32>().map_err(|_| NoPass::NoRandomness)?));
+        let url = WebUrl::of_this_server(&format!("{url}{path}#{}", token.expose())).ok_or(NoPass::NoPage)?;
+        let expires_at = clock.latest().plus(lasts);
+        let (mut caller, request_id) = (call.caller.clone(), call.request_id.into());
+        caller.nonce = None;
+        let pass = Pass { caller, tool: call.tool, target, mode, request_id, expires_at, uses: Mutex::default() };
+        let mut live = self.live();
+        live.retain(|_, pass| pass.expires_at > clock.latest() || pass.is_open());
+        while live.len() >= PASSES_MAX {
+            end_oldest(&mut live, |_| true);
+        }
+        let is_own = |pass: &Pass| pass.caller.application.id == call.caller.application.id;
+        if live.values().filter(|pass| is_own(pass)).count() >= PASSES_MAX_PER_APPLICATION {
+            end_oldest(&mut live, is_own);
+        }
+        live.insert(digest(token.expose()), Arc::new(pass));
+        Ok(Issued { token, url: Secret::new(url), expires_at })
+    }
+
+    pub(crate) fn find(&self, token: &str) -> Option<Arc<Pass>> {
+        let found = self.live().get(&digest(token)).cloned();
+        found.filter(|pass| pass.expires_at > self.0.clock.latest())
+    }
+
+    pub(crate) fn end(&self, pass: &Arc<Pass>) {
+        pass.uses().ended = true;
+        self.live().retain(|_, other| !Arc::ptr_eq(other, pass) || other.is_open());
+        self.0.opened.notify_one();
+    }
+
+    pub(crate) fn note_opened(&self) {
+        self.0.opened.notify_one();
+    }
+
+    /// Writes a line when a page was closed, until `stopped`.
+    pub async fn keep(self, audit: AuditHandle, stopped: BoxFuture<'static, ()>) {
+        let clock = &self.0.clock;
+        let sweep = async {
+            loop {
+                if !self.sweep(&audit, false) {
+                    self.0.opened.notified().await;
+                }
+                clock.sleep_until(clock.now().plus(SWEEP_EVERY)).await;
+            }
+        };
+        tokio::select! {
+            () = sweep => {}
+            () = stopped => {}
+        }
+        self.sweep(&audit, true);
+    }
+
+    /// Returns true if a page is open.
+    fn sweep(&self, audit: &AuditHandle, closes_all: bool) -> bool {
+        let (now, latest) = self.0.clock.now_and_latest();
+        self.live().retain(|_, pass| {
+            let is_over = pass.expires_at <= latest;
+            pass.close(audit, (now, latest), is_over || closes_all);
+            !is_over && !pass.uses().ended
+        });
+        self.live().values().any(|pass| pass.is_open())
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Pass>>> {
+        ignore_poison(self.0.live.lock())
+    }
+}
+
+fn end_oldest(live: &mut HashMap<[u8; 32], Arc<Pass>>, among: impl Fn(&Pass) -> bool) {
+    let oldest = live.iter().filter(|(_, pass)| among(pass)).min_by_key(|(_, pass)| (pass.is_open(), pass.expires_at));
+    if let Some(digest) = oldest.map(|(digest, _)| *digest) {
+        live.remove(&digest);
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// A pass that was issued and has not ended.
+pub struct Pass {
+    pub(crate) caller: Caller,
+    pub(crate) tool: &'static ToolDef,
+    target: Box<str>,
+    mode: &'static str,
+    request_id: Box<str>,
+    expires_at: Timestamp,
+    uses: Mutex<Uses>,
+}
+
+#[derive(Default)]
+struct Uses {
+    opened: Option<Timestamp>,
+    ended: bool,
+    running: usize,
+    last: Timestamp,
+    from: Option<IpAddr>,
+    reads: u64,
+    inputs: u64,
+    second: (u64, u32, u32),
+}
+
+impl Pass {
+    /// The id of the target.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The mode in which it was issued.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        self.mode
+    }
+
+    /// The id of the application.
+    #[must_use]
+    pub fn application(&self) -> &str {
+        &self.caller.application.id
+    }
+
+    /// When it ends.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+
+    /// Counts something that was shown, for the audit.
+    pub fn note_read(&self) {
+        self.uses().reads += 1;
+    }
+
+    /// Counts an input, for the audit.
+    pub fn note_input(&self) {
+        self.uses().inputs += 1;
+    }
+
+    /// Returns true if this request, an input or not, is one of at most `most` such in this second.
+    pub(crate) fn take_turn(&self, now: Timestamp, is_input: bool, most: u32) -> bool {
+        let (second, mut uses) = (now.0 / 1_000, self.uses());
+        if uses.second.0 != second {
+            uses.second = (second, 0, 0);
+        }
+        let count = if is_input { &mut uses.second.2 } else { &mut uses.second.1 };
+        *count += 1;
+        *count <= most
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.uses().opened.is_some()
+    }
+
+    /// Returns the line to write if the page was closed before.
+    pub(crate) fn begin(&self, now: Timestamp, from: Option<IpAddr>) -> bool {
+        let mut uses = self.uses();
+        uses.running += 1;
+        let opens = uses.opened.is_none();
+        if opens {
+            (uses.opened, uses.from, uses.reads, uses.inputs) = (Some(now), from, 0, 0);
+        }
+        opens
+    }
+
+    pub(crate) fn leave(&self, now: Timestamp) {
+        let mut uses = self.uses();
+        uses.running -= 1;
+        uses.last = now;
+    }
+
+    fn close(&self, audit: &AuditHandle, (now, latest): (Timestamp, Timestamp), at_once: bool) {
+        let mut uses = self.uses();
+        let Some(opened) = uses.opened else { return };
+        let is_idle = uses.running == 0 && now.since(uses.last) >= CLOSED_AFTER;
+        if at_once || uses.ended || is_idle {
+            uses.opened = None;
+            let (reads, inputs, seconds) = (uses.reads, uses.inputs, now.since(opened).as_secs());
+            let event =
+                json!({"event": "closed", "mode": self.mode, "reads": reads, "inputs": inputs, "seconds": seconds});
+            self.line(&event, latest, uses.from, |line| audit.write(line));
+        }
+    }
+
+    /// Passes on the line of an event.
+    pub(crate) fn line<T>(
+        &self,
+        event: &serde_json::Value,
+        time: Timestamp,
+        from: Option<IpAddr>,
+        write: impl FnOnce(&Line<'_>) -> T,
+    ) -> T {
+        let arguments = to_raw_value(event).ok();
+        write(&Line {
+            time,
+            request_id: &self.request_id,
+            application: &self.caller.application.id,
+            key_id: &self.caller.key_id,
+            tool: self.tool.name,
+            target: Some(&self.target),
+            arguments: arguments.as_deref(),
+            outcome: "ok",
+            task_id: None,
+            from,
+            calls: 1,
+        })
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        ignore_poison(self.uses.lock())
+    }
+}

@@ -1,0 +1,169 @@
+//! The screen page: a pass opens one phone in one mode, until the right of its key ends.
+
+use super::{PHONE, TAKEN, take, tenant};
+use crate::harness::{Key, Server, Tenant, read, serve_screens};
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use toolwarrant::contract::PermissionSet;
+
+const LASTS: Duration = Duration::from_mins(30);
+
+async fn open(mode: &str) -> (Server, Key, String) {
+    let (server, keys) = serve_screens(vec![tenant()]).await;
+    let session = server.call(&keys[0][0], "create_session", json!({"device_id": PHONE, "mode": mode})).await;
+    let session = session.expect("a session");
+    let token = session["token"].as_str().expect("a token").to_owned();
+    assert_eq!(session["url"], format!("http://{}/screen#{token}", server.address));
+    (server, keys[0][0].clone(), token)
+}
+
+async fn ask(server: &Server, token: &str, method: Method, path: &str, body: &str) -> Response {
+    let request = server.http.request(method, format!("http://{}{path}", server.address)).bearer_auth(token);
+    request.header("content-type", "application/json").body(body.to_owned()).send().await.expect("an answer")
+}
+
+async fn input(server: &Server, token: &str, body: &str) -> (u16, Value) {
+    read(ask(server, token, Method::POST, "/screen/input", body).await).await
+}
+
+async fn still(server: &Server, token: &str, after: &str) -> Response {
+    ask(server, token, Method::GET, &format!("/screen/still?after={after}"), "").await
+}
+
+fn number(still: &Response) -> String {
+    assert_eq!(still.status(), 200);
+    still.headers()["x-still"].to_str().expect("text").to_owned()
+}
+
+fn hold(server: &Server, token: &str, after: &str) -> JoinHandle<u16> {
+    let url = format!("http://{}/screen/still?after={after}", server.address);
+    let request = server.http.get(url).bearer_auth(token);
+    tokio::spawn(async move { request.send().await.expect("an answer").status().as_u16() })
+}
+
+#[tokio::test]
+async fn a_held_picture_ends_with_the_right_of_its_key_and_with_its_time() {
+    for (what, status) in TAKEN.map(|(what, _)| what).into_iter().zip([401, 401, 403, 404]).chain([("time", 401)]) {
+        let (server, key, token) = open("control").await;
+        let after = number(&still(&server, &token, "0").await);
+        let held = hold(&server, &token, &after);
+        match what {
+            "time" => server.clock.advance(LASTS),
+            what => take(&server, &key, what).await,
+        }
+        assert_eq!(held.await.expect("it ran"), status, "{what}");
+        assert_eq!(still(&server, &token, "0").await.status(), 401, "{what}: the pass has ended for good");
+    }
+}
+
+#[tokio::test]
+async fn a_pass_opens_the_page_of_its_phone_in_its_mode_and_nothing_else() {
+    let (server, key, token) = open("view").await;
+    let page = ask(&server, "", Method::GET, "/screen", "").await;
+    let policy = page.headers()["content-security-policy"].to_str().expect("text").to_owned();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+    assert_eq!((page.status().as_u16(), &page.headers()["referrer-policy"]), (200, &"no-referrer".parse().unwrap()));
+    let (status, session) = read(ask(&server, &token, Method::GET, "/screen/session", "").await).await;
+    assert_eq!((status, &session["device_id"], &session["mode"]), (200, &json!(PHONE), &json!("view")));
+    number(&still(&server, &token, "0").await);
+    let (status, refused) = input(&server, &token, r#"{"key":"home"}"#).await;
+    assert_eq!((status, &refused["code"]), (403, &json!("forbidden")));
+
+    let pair = format!("{}:{}", key.id, key.secret);
+    let wrong = "0".repeat(64);
+    for (token, method, path, expected) in [
+        (token.as_str(), Method::POST, "/mcp", 401),
+        (&token, Method::GET, "/v1/devices", 401),
+        (&token, Method::GET, "/mcp", 405),
+        (&wrong, Method::GET, "/screen/still?after=0", 401),
+        (&pair, Method::GET, "/screen/still?after=0", 401),
+        ("", Method::GET, "/screen/still?after=0", 401),
+        (&wrong, Method::POST, "/screen/input", 401),
+        (&token, Method::GET, "/screen/", 404),
+        (&token, Method::GET, "/screen/other", 404),
+        (&token, Method::DELETE, "/screen/still", 405),
+        (&token, Method::POST, "/screen", 405),
+    ] {
+        let answer = ask(&server, token, method.clone(), path, "{}").await;
+        assert_eq!(answer.status(), expected, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn an_unsound_input_says_what_is_taken_and_no_more_than_twenty_are_taken_in_a_second() {
+    let (server, _, token) = open("control").await;
+    let touch = r#"{"touch":{"x":359,"y":639}}"#;
+    let (status, early) = input(&server, &token, touch).await;
+    assert_eq!((status, &early["code"]), (400, &json!("invalid_argument")), "no picture was shown yet");
+    number(&still(&server, &token, "0").await);
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(201));
+    let refused = [
+        r#"{"touch":{"x":360,"y":0}}"#,
+        r#"{"touch":{"x":-1,"y":0}}"#,
+        r#"{"swipe":{"from":{"x":1,"y":1},"to":{"x":1,"y":2},"milliseconds":5001}}"#,
+        r#"{"key":"power"}"#,
+        r#"{"text":""}"#,
+        r#"{"text":"a\nb"}"#,
+        long.as_str(),
+        r#"{"touch":{"x":1,"y":1},"key":"home"}"#,
+        "",
+        "[]",
+    ];
+    for body in refused {
+        let (status, answer) = input(&server, &token, body).await;
+        assert_eq!((status, &answer["code"]), (400, &json!("invalid_argument")), "{body}");
+        server.clock.advance(Duration::from_secs(1));
+    }
+    let mut statuses = Vec::new();
+    for _ in 0..21 {
+        statuses.push(input(&server, &token, touch).await.0);
+    }
+    assert_eq!(statuses, [&[204; 20][..], &[429]].concat());
+}
+
+#[tokio::test]
+async fn the_audit_says_when_a_page_was_opened_and_closed_and_has_neither_token_nor_typed_text() {
+    let (server, _, token) = open("control").await;
+    let after = number(&still(&server, &token, "0").await);
+    assert_eq!(input(&server, &token, r#"{"text":"hunter2"}"#).await.0, 204);
+    let held = hold(&server, &token, &after);
+    // The reader, the held poll and the sweeper wait for the clock.
+    while !trail(&server).await.contains("closed") {
+        server.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(held.await.expect("it ran"), 204, "nothing was newer");
+    let audit = server.audit().await;
+    assert!(!audit.contains(&token) && !audit.contains("hunter2"), "{audit}");
+    assert_eq!(audit.matches(r#""event":"opened","mode":"control""#).count(), 1, "{audit}");
+    assert!(audit.contains(r#""event":"closed","mode":"control","reads":1,"inputs":1"#), "{audit}");
+}
+
+async fn trail(server: &Server) -> String {
+    assert!(server.audit_handle.flush().await, "the audit is written");
+    let files = std::fs::read_dir(&server.audit).expect("a folder").flatten();
+    files.map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+}
+
+#[tokio::test]
+async fn a_phone_and_an_application_have_places_for_some_viewers() {
+    let (server, keys) = serve_screens(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let mut held = Vec::new();
+    for _ in 0..32 {
+        let session = server.call(&keys[0][0], "create_session", json!({"device_id": PHONE})).await;
+        let token = session.expect("a session")["token"].as_str().expect("a token").to_owned();
+        let after = number(&still(&server, &token, "0").await);
+        held.push((hold(&server, &token, &after), token));
+    }
+    let (status, full) = loop {
+        // More than ten in a second are too many, too.
+        server.clock.advance(Duration::from_millis(200));
+        let answer = still(&server, &held[0].1, "0").await;
+        if answer.status() != 200 {
+            break read(answer).await;
+        }
+    };
+    assert_eq!((status, &full["code"]), (429, &json!("rate_limited")), "{full}");
+    assert!(full["message"].as_str().expect("text").starts_with("at most 32 people"), "{full}");
+}
