@@ -93,7 +93,7 @@ pub mod rendered {
 
 /// Text of this program, of a vendor, or secret.
 pub mod text {
-    pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
+    pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted, deceives};
     pub use toolwarrant_base::wording::{Ours, Words};
     pub use toolwarrant_base::words;
 }
