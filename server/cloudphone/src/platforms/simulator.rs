@@ -1,15 +1,16 @@
 //! The built-in upstream: a fleet without real phones, for development, demonstration and tests.
 //!
-//! Every phone is a function of the seed, its index, its commands and the time. Only phones that
-//! were written to or shown take storage. The first phones play one [`Part`] each, with any seed;
-//! the others draw theirs. Time and randomness come only from the arguments of [`Sim::new`]. The
-//! reports of a phone follow a script; [`Sim::deeds`] returns what really happened. Start at
-//! [`CAST`].
+//! Every phone is a function of the seed, its index, its commands, the inputs of its screen and the
+//! time. Only phones that were written to, touched or shown take storage. The first phones play one
+//! [`Part`] each, with any seed; the others draw theirs. Time and randomness come only from the
+//! arguments of [`Sim::new`]. The reports of a phone follow a script; [`Sim::deeds`] returns what
+//! really happened. Start at [`CAST`].
 
 mod cast;
 mod control;
 mod fleet;
 mod journal;
+mod screen;
 mod table;
 mod truth;
 
@@ -24,6 +25,7 @@ use crate::phones::port::{AtHand, DeviceReading, Offers, Paces, ReadPort, See, S
 use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
+use screen::Screens;
 use sha2::Sha256;
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -52,6 +54,7 @@ pub struct Sim {
     rotated: AtomicU64,
     cut: AtomicBool,
     table: Table,
+    screens: Screens,
     record: Mutex<Record>,
 }
 
@@ -81,8 +84,9 @@ struct PhoneAt {
 
 impl PhoneAt {
     fn look(&self) -> Look {
-        let Self { index: _, part, state: PhoneState { power, proxy: _, boots: _, deeds }, readable } = self;
-        Look { part: *part, power: *power, readable: *readable, deeds: *deeds }
+        let Self { index: _, part, state, readable } = self;
+        let PhoneState { power, proxy: _, proxy_off, boots: _, deeds } = state;
+        Look { part: *part, power: *power, readable: *readable, deeds: *deeds, proxy_off: *proxy_off }
     }
 }
 
@@ -100,6 +104,7 @@ impl Sim {
             rotated: AtomicU64::new(0),
             cut: AtomicBool::new(false),
             table: Table::of(devices.min(DEVICES_MAX)),
+            screens: Screens::default(),
             record: Mutex::new(Record { truth: Truth::default(), journal: Journal::Memory }),
         }
     }
@@ -110,7 +115,7 @@ impl Sim {
         let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).initial_state())?;
         let mut record = Record { truth, journal };
         record.fold_if_grown(self.clock.now());
-        let reached = record.truth.phones_with_commands(1..=self.devices, self.clock.now());
+        let reached = record.truth.phones_written(1..=self.devices, self.clock.now());
         reached.into_iter().for_each(|(index, ..)| self.table.write(index));
         Ok(Self { record: Mutex::new(record), ..self })
     }
@@ -176,7 +181,7 @@ impl Sim {
         let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
         let now = LazyCell::new(|| self.clock.now());
         let reached = match self.table.is_written(first) {
-            true => self.record().truth.phones_with_commands(first..=last, *now),
+            true => self.record().truth.phones_written(first..=last, *now),
             false => Vec::new(),
         };
         let is_so = |index, shown: &Look| {
@@ -184,11 +189,11 @@ impl Sim {
             if reached.is_empty() && part.is_steady() {
                 return true;
             }
-            let (power, deeds) = match reached.binary_search_by_key(&index, |(reached, ..)| *reached) {
-                Ok(place) => (reached[place].1, reached[place].2),
-                Err(_) => (part.power(), 0),
+            let (power, deeds, proxy_off) = match reached.binary_search_by_key(&index, |(reached, ..)| *reached) {
+                Ok(place) => (reached[place].1, reached[place].2, reached[place].3),
+                Err(_) => (part.power(), 0, false),
             };
-            *shown == Look { part, power, readable: self.is_readable(index, part, || *now), deeds }
+            *shown == Look { part, power, readable: self.is_readable(index, part, || *now), deeds, proxy_off }
         };
         let make = |index| {
             let phone = self.phone(index, *now);
@@ -199,8 +204,8 @@ impl Sim {
 
     /// Keeps the last flags while the phone cannot be read.
     fn snapshot(&self, phone: &PhoneAt) -> DeviceReading {
-        let PhoneAt { index, part, state: PhoneState { power, proxy, boots: _, deeds: _ }, readable } = phone;
-        let running = match power {
+        let PhoneAt { index, part, state, readable } = phone;
+        let running = match state.power {
             DeviceState::Running => Flag::Offered,
             _ if *part == Part::Unreadable => Flag::Offered,
             DeviceState::Stopped => Flag::Curable { why: "the phone is stopped", cure: texts::BOOT_FIRST },
@@ -214,12 +219,12 @@ impl Sim {
         let mut snapshot = DeviceReading {
             id: device_id(*index),
             name: Untrusted::clean(&format!("Phone {index}")),
-            state: readable.then_some(*power),
+            state: readable.then_some(state.power),
             offers: Offers { proxy: running.clone(), power: Flag::Offered, session: running },
             spec: draw.spec(),
             power_actions: Cow::Borrowed(PowerAction::ALL),
             proxy_schemes: Cow::Borrowed(ProxyScheme::ALL),
-            proxy: proxy.as_ref().filter(|_| *readable).map(proxy_view),
+            proxy: state.proxy_in_use().filter(|_| *readable).map(proxy_view),
             session_modes: Cow::Borrowed(SessionMode::ALL),
             paces: Paces::default(),
         };

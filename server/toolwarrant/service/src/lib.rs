@@ -93,7 +93,7 @@ pub mod rendered {
 
 /// Text of this program, of a vendor, or secret.
 pub mod text {
-    pub use toolwarrant_base::text::{NoWebUrl, Remark, Secret, Untrusted, WebUrl};
+    pub use toolwarrant_base::text::{NoWebUrl, Remark, Secret, Untrusted, WebUrl, deceives};
     pub use toolwarrant_base::wording::{Ours, Words};
     pub use toolwarrant_base::words;
 }

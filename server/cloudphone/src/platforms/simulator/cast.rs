@@ -126,6 +126,7 @@ impl Part {
         PhoneState {
             power: self.power(),
             proxy: if self == Self::Proxied { proxy() } else { None },
+            proxy_off: false,
             boots: 0,
             deeds: 0,
         }

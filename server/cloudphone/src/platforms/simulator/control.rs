@@ -7,7 +7,7 @@ use super::{PhoneAt, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SessionMode, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
-    CheckPort, Exits, PhoneStart, PlatformName, Query, Session, SessionError, Through, Unreachable, WritePort,
+    CheckPort, Exits, PhoneStart, PlatformName, Query, Screen, Session, SessionError, Through, Unreachable, WritePort,
 };
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,6 +18,11 @@ use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 impl WritePort for Sim {
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async move { self.issue(id) })
+    }
+
+    fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
+        let part = self.part(fleet::index(id.as_str(), self.devices)?);
+        (!matches!(part, Part::Reticent | Part::WithoutSession)).then_some(self)
     }
 
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
@@ -153,12 +158,14 @@ impl Sim {
         Ok(number.and_then(|number| self.report(number)).map(|(_, sent)| sent))
     }
 
-    fn leaves_from(&self, id: &DeviceId, through: Option<&SetProxyArgs>) -> Result<IpAddr, Unreachable> {
+    pub(super) fn leaves_from(&self, id: &DeviceId, through: Option<&SetProxyArgs>) -> Result<IpAddr, Unreachable> {
         let phone = self.awake(id)?;
         let own = Network::Phones.address(phone.index.into());
         let through = through.map(endpoint);
         let leaking = through.is_none() && phone.part == Part::Leaking;
-        let Some(ProxyEndpoint { scheme: _, host, port }) = through.or(phone.state.proxy).filter(|_| !leaking) else {
+        let Some(ProxyEndpoint { scheme: _, host, port }) =
+            through.or_else(|| phone.state.proxy_in_use().cloned()).filter(|_| !leaking)
+        else {
             return Ok(own);
         };
         Ok(if phone.part == Part::Rotating {

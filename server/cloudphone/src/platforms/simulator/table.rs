@@ -37,8 +37,9 @@ pub(super) struct Look {
     pub(super) part: Part,
     pub(super) power: DeviceState,
     pub(super) readable: bool,
-    /// The proxy depends on it.
+    /// The proxy depends on it, and on the switch.
     pub(super) deeds: u64,
+    pub(super) proxy_off: bool,
 }
 
 impl Table {
@@ -50,7 +51,7 @@ impl Table {
         self.at(index).written.store(true, Ordering::Release);
     }
 
-    /// Returns true if a phone of the same piece has received a command.
+    /// Returns true if a phone of the same piece was written to.
     pub(super) fn is_written(&self, index: u32) -> bool {
         self.at(index).written.load(Ordering::Acquire)
     }

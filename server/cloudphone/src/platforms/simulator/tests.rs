@@ -1,6 +1,7 @@
 //! Tests of the fleet.
 
 mod records;
+mod screens;
 mod shown;
 
 use super::cast::WORK;

@@ -1,9 +1,9 @@
 //! The commands that were accepted, and the state of each phone after them: a function of the
 //! commands and the time.
 //!
-//! A phone without commands takes no storage. Due effects are folded into the state of a phone, so
-//! that the cost of reading it does not grow with its commands. Old commands can be
-//! [forgotten](Truth::fold).
+//! A phone takes storage with its first command, or when its proxy is switched by hand. Due effects
+//! are folded into the state of a phone, so that the cost of reading it does not grow with its
+//! commands. Old commands can be [forgotten](Truth::fold).
 
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -125,6 +125,10 @@ pub(super) struct PhoneState {
     #[serde(deserialize_with = "power")]
     pub(super) power: DeviceState,
     pub(super) proxy: Option<ProxyEndpoint>,
+    /// Switched off by hand, until the next command about the proxy. A restart of this program
+    /// forgets it.
+    #[serde(skip)]
+    pub(super) proxy_off: bool,
     /// The boot id depends on it.
     pub(super) boots: u64,
     pub(super) deeds: u64,
@@ -199,16 +203,24 @@ impl Truth {
         Some(phone.state_at(&self.log, now))
     }
 
-    /// Returns the phones with commands, in order: index, power state, and number of effects.
-    pub(super) fn phones_with_commands(
+    /// Switches the proxy of a phone by hand, which is no effect of a command.
+    pub(super) fn switch_proxy(&mut self, phone: u32, untouched: impl FnOnce() -> PhoneState) {
+        let phone =
+            self.phones.entry(phone).or_insert_with(|| WrittenPhone { state: untouched(), pending: Vec::new() });
+        phone.state.proxy_off = !phone.state.proxy_off;
+    }
+
+    /// Returns the phones that were written to, in order: index, power state, number of effects,
+    /// and true if the proxy is switched off.
+    pub(super) fn phones_written(
         &mut self,
         phones: RangeInclusive<u32>,
         now: Timestamp,
-    ) -> Vec<(u32, DeviceState, u64)> {
+    ) -> Vec<(u32, DeviceState, u64, bool)> {
         let Self { log, requests: _, phones: all } = self;
         let reached = |(index, phone): (&u32, &mut WrittenPhone)| {
             phone.settle(log, now);
-            (*index, phone.power(log, now), phone.state.deeds)
+            (*index, phone.power(log, now), phone.state.deeds, phone.state.proxy_off)
         };
         all.range_mut(phones).map(reached).collect()
     }
@@ -253,12 +265,16 @@ impl WrittenPhone {
 }
 
 impl PhoneState {
+    pub(super) fn proxy_in_use(&self) -> Option<&ProxyEndpoint> {
+        self.proxy.as_ref().filter(|_| !self.proxy_off)
+    }
+
     fn apply(&mut self, change: &Change) {
         let running = self.power == DeviceState::Running;
         self.deeds += 1;
         match change {
-            Change::SetProxy(proxy) => self.proxy = Some(proxy.clone()),
-            Change::ClearProxy => self.proxy = None,
+            Change::SetProxy(proxy) => (self.proxy, self.proxy_off) = (Some(proxy.clone()), false),
+            Change::ClearProxy => (self.proxy, self.proxy_off) = (None, false),
             Change::Boot if running => {}
             Change::Boot => {
                 self.power = DeviceState::Running;

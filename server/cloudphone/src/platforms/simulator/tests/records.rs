@@ -127,6 +127,21 @@ async fn a_journal_does_not_grow_for_ever_and_its_old_operations_are_forgotten_w
 }
 
 #[tokio::test]
+async fn a_restart_forgets_what_was_switched_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let sim = open(&path, &Clock::manual(NOW)).unwrap();
+    let before = everything(&sim).await;
+    screens::touch_switch(&sim, 10).await;
+    assert!(everything(&sim).await != before);
+    for _ in 0..2 {
+        assert!(everything(&open(&path, &Clock::manual(NOW)).unwrap()).await == before);
+        fold(&sim);
+        Sim::examine(&path).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_journal_that_cannot_be_folded_is_as_good_as_before() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
