@@ -1,5 +1,5 @@
-// Shows the screen of one phone, and sends a person's input to it. Keeps the token of the session
-// in memory only. Does not repeat an input whose outcome is unknown.
+// Shows the screen of one phone and sends input to it. Keeps the token of the session in memory
+// only. Does not repeat an input.
 
 const part = {};
 for (const each of document.querySelectorAll("[id]")) part[each.id] = each;
@@ -27,12 +27,16 @@ open();
 function open() {
   const token = location.hash.slice(1);
   if (!token && current) return;
+  // Chromium does not list an address in its history if another one replaces it at once.
+  if (token) location.replace("#");
   history.replaceState(null, "", location.pathname + location.search);
   clear();
   if (!token) return explain();
   current = { token, name: "the phone", ends: NaN, skew: 0, answered: Date.now(), queue: [] };
   part.message.hidden = true;
-  screen.hidden = false;
+  part.name.textContent = "Phone";
+  part.device.textContent = "";
+  part.stage.hidden = false;
   say("connecting", "Connecting");
   watch(current);
   learn(current);
@@ -44,14 +48,15 @@ function clear() {
   if (current?.url) URL.revokeObjectURL(current.url);
   current = finger = null;
   picture.removeAttribute("src");
-  picture.hidden = screen.hidden = part.controls.hidden = true;
+  picture.hidden = part.stage.hidden = part.controls.hidden = true;
   picture.alt = text.value = part.session.textContent = part.note.textContent = "";
   for (const name of ["role", "tabindex", "aria-label"]) screen.removeAttribute(name);
 }
 
 function explain() {
-  const why = "Open the whole link, with the part after #. The page does not store it: open it again after a reload.";
-  stop("none", "No session", "This page needs a link", why, "If you have no link, ask an AI agent for one.");
+  const why = "If you had one, open the whole link again: the page does not store it.";
+  const remedy = "If you have none, ask an AI agent for a link to the screen of a phone.";
+  stop("none", "No session", "This page needs a link", why, remedy);
 }
 
 function end(words, why) {
@@ -74,9 +79,10 @@ function stop(state, words, title, why, remedy) {
 function ends(run, status) {
   if (status === 401 && now(run) > run.ends - 2_000) expire();
   else if (status === 401) {
-    end("the link is not accepted", "A key or permission was taken away, or the server was restarted.");
-  } else if (status === 403 || status === 404) end("the phone was taken away", "The link cannot open it now.");
-  else return false;
+    end("the server refuses the link", "A key or permission was taken away, or the server was restarted.");
+  } else if (status === 403 || status === 404) {
+    end("the link does not open this phone now", "The phone or the permission for it was taken away.");
+  } else return false;
   return true;
 }
 
@@ -150,9 +156,9 @@ async function watch(run) {
       after = 0;
       const silence = `the server has not answered since ${clock(run.answered)}`;
       say("late", `Late: ${status ? reason(status, data) : silence}`);
-      const is_told = status === 429 || status === 503;
-      await sleep(is_told ? 1_000 * Math.min(data?.retry_after_seconds ?? 1.5, 60) : pause);
-      pause = is_told ? 1_000 : Math.min(2 * pause, 10_000);
+      const told = data && 1_000 * Math.min(data.retry_after_seconds ?? 1.5, 60);
+      await sleep(told ?? pause);
+      pause = told ? 1_000 : Math.min(2 * pause, 10_000);
     }
   }
 }
@@ -187,7 +193,7 @@ function describe(run) {
   picture.alt = `Screen of ${run.name}, picture of ${clock(run.painted)}`;
 }
 
-/** Returns true if an image is black except for a few spots, such as the icons above an app. */
+/** Returns true if an image is black. There can be icons above a black app. */
 function is_black(image) {
   const canvas = Object.assign(document.createElement("canvas"), { width: 16, height: 32 });
   const context = canvas.getContext("2d");
@@ -201,8 +207,7 @@ function is_black(image) {
 function say(state, words, above = words) {
   document.body.dataset.state = state;
   put(part.state, words);
-  const age = state === "late" && current?.painted ? `\nPicture of ${clock(current.painted)}` : "";
-  put(part.words, above + age);
+  put(part.words, above);
 }
 
 screen.addEventListener("keydown", (event) => {
@@ -283,7 +288,7 @@ function send(input, wait = 0) {
   if (current.queue.length === 1) empty(current);
 }
 
-/** Sends the inputs of a session, one after the other and at most 18 in a second. */
+/** Sends inputs in their order, at most 18 in a second. */
 async function empty(run) {
   while (run === current && run.queue.length) {
     const [next] = run.queue;
@@ -306,7 +311,7 @@ async function empty(run) {
   }
 }
 
-/** Sends a request. The status is 0 if no answer came, and a word if the page gave up. */
+/** Sends a request. The status is 0 if no answer came. */
 async function ask(run, path, input) {
   const stopper = new AbortController();
   const timer = setTimeout(() => stopper.abort(0), input ? 10_000 : 30_000);
