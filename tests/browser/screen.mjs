@@ -1,0 +1,299 @@
+// Opens the screen of a phone of a running server in Chromium, and checks and measures the page:
+//
+//   node screen.mjs URL KEY_ID SECRET [--device ID] [--pictures DIR] [--short] [--revoke COMMAND]
+//
+// The key needs the permissions `device` and `stream`. COMMAND takes that key away, and runs last.
+// With --short all takes at most 60 s. Every result is a line; the exit code is 1 if any failed.
+
+import axe from "axe-core";
+import { exec } from "node:child_process";
+import { parseArgs, promisify } from "node:util";
+import { chromium } from "playwright-core";
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    device: { type: "string", default: "phone-0000001" },
+    pictures: { type: "string" },
+    revoke: { type: "string" },
+    short: { type: "boolean", default: false },
+  },
+});
+const [server, key_id, secret] = positionals;
+if (!secret) throw new Error("the arguments are URL KEY_ID SECRET");
+
+const ARGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+  + "--disable-component-update --disable-sync";
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGS.split(" ") });
+const counts = { passed: 0, failed: 0 };
+
+const create_session = (mode) => call("create_session", { device_id: flags.device, mode });
+const still = async (session) => (await screen_request(session, "still?after=0")).text();
+const take = async (page, name) => flags.pictures && page.screenshot({ path: `${flags.pictures}/${name}.png` });
+
+await check("first picture", first_picture);
+await check("tap and type", tap_and_type);
+if (!flags.short) await check("pictures at rest", at_rest);
+await check("token stays hidden", token_stays_hidden);
+await check("view session", view_session);
+for (const scheme of ["light", "dark"]) await check(`axe, ${scheme}`, () => axe_findings(scheme));
+if (!flags.short) {
+  await check("320 px", narrow);
+  await check("keyboard", keyboard);
+  await check("ten pages", ten_pages);
+  await check("late", late);
+}
+if (flags.revoke) await check("ended", ended);
+await browser.close();
+console.log(`${counts.passed} passed, ${counts.failed} failed`);
+process.exitCode = counts.failed ? 1 : 0;
+
+// Each check returns its figure, or throws what is wrong.
+
+async function first_picture() {
+  const page = await new_page();
+  const start = performance.now();
+  const session = await create_session("control");
+  await page.goto(session.url);
+  await picture_shown(page);
+  const figure = ms_since(start);
+  await take(page, "simulator");
+  return `${figure} from create_session to the picture`;
+}
+
+async function tap_and_type() {
+  const { page, session } = await opened("control");
+  await page.getByRole("button", { name: "Home" }).click();
+  const home = await until(() => still(session), (svg) => position_of(svg, "Notes"), "Notes on the home screen");
+  const icon = position_of(home, "Notes");
+  const spot = await client_point(page, icon);
+  await page.waitForTimeout(1_500); // Pictures of the way home arrive first.
+  const before = await page.locator("#picture").getAttribute("src");
+  const start = performance.now();
+  await page.mouse.click(spot.x, spot.y);
+  await page.waitForFunction((src) => document.querySelector("#picture").src !== src, before, { timeout: 10_000 });
+  const figure = ms_since(start);
+  await until(() => still(session), (svg) => position_of(svg, "Notes")?.y !== icon.y, "another picture than the home screen");
+  await page.waitForTimeout(1_000);
+  const hellos = (svg) => svg.split("hello").length;
+  const earlier = hellos(await still(session));
+  const typing = performance.now();
+  await page.keyboard.type("hello", { delay: 30 });
+  await until(() => still(session), (svg) => hellos(svg) > earlier, "the text hello in the picture");
+  return `${figure} from the click to a changed picture; hello is there ${ms_since(typing)} after its first key`;
+}
+
+async function at_rest() {
+  const { page } = await opened("control");
+  await page.waitForTimeout(2_000);
+  let pictures = 0;
+  page.on("response", (answer) => (pictures += answer.url().includes("/still") && answer.status() === 200));
+  const minute = new Date().getMinutes();
+  await page.waitForTimeout(10_000);
+  expect(pictures <= (new Date().getMinutes() !== minute), `${pictures} pictures in 10 s`);
+  return `${pictures} in 10 s`;
+}
+
+async function token_stays_hidden() {
+  const page = await new_page();
+  const requests = [];
+  page.context().on("request", (request) => requests.push(request));
+  const session = await create_session("control");
+  await page.goto(session.url);
+  await picture_shown(page);
+  expect(page.url() === session.url.split("#")[0], `the address is ${page.url()}`);
+  const devtools = await page.context().newCDPSession(page);
+  const { entries } = await devtools.send("Page.getNavigationHistory");
+  expect(!entries.some((entry) => entry.url.includes(session.token)), "the history has the token");
+  expect(entries.length === 2, `the history has ${entries.length} entries`);
+  const violations = await page.evaluate(() => globalThis.violations);
+  expect(!violations.length, `violations of the CSP: ${violations.join(", ")}`);
+  expect(!page.errors.length, `errors in the console: ${page.errors.join(", ")}`);
+  await page.reload();
+  await page.getByText("open the whole link again").waitFor({ timeout: 5_000 });
+  await page.goBack();
+  await page.goForward();
+  expect(!page.url().includes("#"), `the address after Back and Forward is ${page.url()}`);
+  const sent = requests.filter((request) => !request.url().startsWith("blob:"));
+  for (const request of sent) {
+    const [address] = request.url().split("#");
+    const { referer = "" } = await request.allHeaders().catch(() => ({}));
+    expect(!`${address} ${referer}`.includes(session.token), `a request has the token: ${address}`);
+    expect(new URL(address).host === new URL(server).host, `a request to another host: ${address}`);
+  }
+  return `${sent.length} requests, 0 with the token in the URL or Referer, 0 to other hosts, 0 CSP violations`;
+}
+
+async function view_session() {
+  const { page, session } = await opened("view");
+  await page.getByText("You can watch; you cannot touch").waitFor({ timeout: 5_000 });
+  const controls = await page.locator("button:visible, input:visible, [role=application], [tabindex='0']").count();
+  await take(page, "view");
+  expect(controls === 0, `${controls} controls`);
+  const { status } = await screen_request(session, "input", { key: "home" });
+  expect(status === 403, `an input is answered ${status}`);
+  return "0 controls, an input is answered 403";
+}
+
+async function axe_findings(colorScheme) {
+  let rules = 0;
+  for (const mode of ["control", "view", null]) {
+    const page = await new_page({ colorScheme, bypassCSP: true, reducedMotion: "reduce" });
+    await page.goto(mode ? (await create_session(mode)).url : `${server}/screen`);
+    await (mode ? picture_shown(page) : page.locator("#message").waitFor({ timeout: 5_000 }));
+    if (mode) await page.locator("#session:not(:empty)").waitFor({ timeout: 5_000 });
+    await page.evaluate(axe.source);
+    const { violations, passes } = await page.evaluate(() => globalThis.axe.run());
+    rules = Math.max(rules, passes.length);
+    const findings = violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id} at ${node.target}`));
+    expect(!findings.length, findings.join(", "));
+    if (mode === "control" && colorScheme === "dark") await take(page, "dark");
+  }
+  return `0 findings, ${rules} rules applied`;
+}
+
+async function narrow() {
+  const { page } = await opened("control", { viewport: { width: 320, height: 640 }, deviceScaleFactor: 2 });
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  await take(page, "320px");
+  const outside = await page.locator("#screen, button:visible, input:visible").evaluateAll((all) =>
+    all.map((each) => each.getBoundingClientRect())
+      .filter((box) => !box.width || box.left < 0 || box.right > innerWidth || box.bottom > innerHeight).length);
+  expect(width <= 320, `the page is ${width} px wide`);
+  expect(outside === 0, `${outside} controls are outside`);
+  return "no horizontal scroll, all controls inside 320 x 640 px";
+}
+
+async function keyboard() {
+  const { page } = await opened("control");
+  const reached = [];
+  for (let step = 0; step < 12; step += 1) {
+    await page.keyboard.press("Tab");
+    const name = await page.evaluate(() => {
+      const { id, ariaLabel, textContent, tagName } = document.activeElement;
+      return tagName === "BODY" ? "" : id || ariaLabel || textContent.trim();
+    });
+    if (!name || reached.includes(name)) break;
+    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    expect(outline !== "none", `the focus on ${name} cannot be seen`);
+    reached.push(name);
+  }
+  const missing = ["screen", "Back", "Home", "Recents", "text", "Type"].filter((name) => !reached.includes(name));
+  expect(!missing.length, `Tab does not reach ${missing.join(", ")}`);
+  return `Tab reaches ${reached.join(", ")}`;
+}
+
+async function ten_pages() {
+  const start = performance.now();
+  // Each page is that of another person: a browser has 6 connections to one server for all its pages.
+  const all = await Promise.all(Array.from({ length: 10 }, () => opened("view", {}, 30_000)));
+  const figure = ms_since(start);
+  return `all show the picture after ${figure}`;
+}
+
+async function late() {
+  const { page } = await opened("control");
+  const start = performance.now();
+  await call("set_power", { device_id: flags.device, action: "shutdown" });
+  await page.locator("[data-state=late]").waitFor({ timeout: 60_000 });
+  const figure = ms_since(start);
+  await take(page, "late");
+  await call("set_power", { device_id: flags.device, action: "boot" });
+  await page.locator("[data-state=live]").waitFor({ timeout: 60_000 });
+  return `${figure} after shutdown, and live again after boot`;
+}
+
+async function ended() {
+  const { page } = await opened("control");
+  const start = performance.now();
+  await promisify(exec)(flags.revoke);
+  await page.getByText("Ask whoever gave you this link for a new one.").waitFor({ timeout: 30_000 });
+  const figure = ms_since(start);
+  expect(!await page.locator("#picture").isVisible(), "the picture is still shown");
+  await take(page, "ended");
+  return `the page says so ${figure} after the command began`;
+}
+
+async function call(name, args) {
+  const headers = { "content-type": "application/json", "x-api-key": key_id, "x-api-secret": secret };
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
+  const answer = await fetch(`${server}/mcp`, { method: "POST", headers, body: JSON.stringify(message) });
+  const text = await answer.text();
+  expect(answer.ok, `${name} is answered ${answer.status}: ${text}`);
+  const { result, error } = JSON.parse(text);
+  expect(result && !result.isError, `${name} is refused: ${JSON.stringify(error ?? result)}`);
+  return result.structuredContent ?? JSON.parse(result.content[0].text);
+}
+
+function screen_request(session, path, input) {
+  const headers = { authorization: `Bearer ${session.token}`, "content-type": "application/json" };
+  const rest = input && { method: "POST", body: JSON.stringify(input) };
+  return fetch(`${server}/screen/${path}`, { headers, ...rest });
+}
+
+/** Returns the position of a word in a drawing, in its pixels. */
+function position_of(svg, word) {
+  const [, attributes] = svg.match(new RegExp(`<text\\b([^>]*)>\\s*${word}\\s*</text>`)) ?? [];
+  const number = (name) => Number(attributes?.match(new RegExp(`\\b${name}="([\\d.]+)"`))?.[1]);
+  return attributes ? { x: number("x"), y: number("y") } : null;
+}
+
+async function new_page(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
+  const page = await context.newPage();
+  page.errors = [];
+  page.on("console", (message) => message.type() === "error" && page.errors.push(message.text()));
+  page.on("pageerror", (error) => page.errors.push(String(error)));
+  await page.addInitScript(() => {
+    globalThis.violations = [];
+    addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(event.violatedDirective));
+  });
+  return page;
+}
+
+async function opened(mode, options, timeout) {
+  const page = await new_page(options);
+  const session = await create_session(mode);
+  await page.goto(session.url);
+  await picture_shown(page, timeout);
+  await page.locator("#session:not(:empty)").waitFor({ timeout: 5_000 });
+  return { page, session };
+}
+
+function picture_shown(page, timeout = 10_000) {
+  return page.waitForFunction(() => document.querySelector("#picture:not([hidden])")?.naturalWidth, null, { timeout });
+}
+
+function client_point(page, { x, y }) {
+  return page.locator("#picture").evaluate((picture, at) => {
+    const { left, top, width, height } = picture.getBoundingClientRect();
+    return { x: left + (at.x * width) / picture.naturalWidth, y: top + (at.y * height) / picture.naturalHeight };
+  }, { x, y });
+}
+
+async function check(name, run) {
+  try {
+    console.log(`ok ${name}: ${await run()}`);
+    counts.passed += 1;
+  } catch (error) {
+    console.log(`FAILED ${name}: ${String(error.message).split("\n")[0]}`);
+    counts.failed += 1;
+  }
+  await Promise.all(browser.contexts().map((context) => context.close()));
+}
+
+async function until(read, is_done, wanted) {
+  for (const end = Date.now() + 10_000; Date.now() < end; await new Promise((done) => setTimeout(done, 100))) {
+    const value = await read();
+    if (is_done(value)) return value;
+  }
+  throw new Error(`there is not ${wanted} after 10 s`);
+}
+
+function expect(is_true, otherwise) {
+  if (!is_true) throw new Error(otherwise);
+}
+
+function ms_since(start) {
+  return `${Math.round(performance.now() - start)} ms`;
+}
