@@ -194,10 +194,11 @@ async function ten_pages() {
 async function late() {
   const { page } = await opened("control");
   const start = performance.now();
-  await call("set_power", { device_id: flags.device, action: "shutdown" });
+  const { task_id } = await call("set_power", { device_id: flags.device, action: "shutdown" });
   await page.locator("[data-state=late]").waitFor({ timeout: 60_000 });
   const figure = ms_since(start);
   await take(page, "late");
+  for (let task = {}; !task.terminal; ) task = await call("get_task", { task_id, wait_seconds: 25 });
   await call("set_power", { device_id: flags.device, action: "boot" });
   await page.locator("[data-state=live]").waitFor({ timeout: 60_000 });
   return `${figure} after shutdown, and live again after boot`;

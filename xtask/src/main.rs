@@ -7,6 +7,7 @@ macro_rules! println {
 }
 
 mod bench;
+mod browse;
 mod cargo;
 mod contract;
 mod deny;
@@ -17,6 +18,7 @@ mod r#gen;
 mod graph;
 mod interop;
 mod modules;
+mod node;
 mod python;
 mod rules;
 mod test;
@@ -79,6 +81,8 @@ enum Verb {
     /// Send the program signed requests that schemathesis makes from the OpenAPI document; fails if
     /// an answer does not conform to the document; needs Python
     Fuzz(fuzz::Cases),
+    /// Open the screen page in Chromium, check and measure it; needs Node.js and Debian's Chromium
+    Browse(browse::Browsing),
     /// Run official clients of the protocol and its conformance suite against the program; needs
     /// Python and Node.js
     Interop {
@@ -109,6 +113,7 @@ fn main() -> Result<()> {
         Verb::Bench(sections) => bench::run(&root(), &sections),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
+        Verb::Browse(browsing) => browse::run(&root(), &browsing).map(|passed| println!("{passed} passed, 0 failed")),
         Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }
 }

@@ -3,8 +3,9 @@
 mod build;
 mod executables;
 
+use crate::browse::{Browsing, CHROMIUM};
 use crate::cargo::{cargo_of_tests, has, runs, step};
-use crate::{contract, deny, r#gen, graph, interop, walk};
+use crate::{browse, contract, deny, r#gen, graph, interop, walk};
 use anyhow::{Context, Result};
 use executables::Ran;
 use std::collections::BTreeMap;
@@ -59,6 +60,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let clients = python && runs("npm", &["--version"]);
     report.step("clients", "Python 3 with venv or Node.js with npm is not installed", clients, |report| {
         report.passed += interop::run(root, false)?;
+        Ok(())
+    })?;
+    let browser = Path::new(CHROMIUM).exists() && runs("npm", &["--version"]);
+    report.step("page", "Chromium or Node.js with npm is not installed", browser, |report| {
+        report.passed += browse::run(root, &Browsing::short())?;
         Ok(())
     })?;
     println!("{}", report.text(begin.elapsed().as_secs()));

@@ -3,12 +3,13 @@
 
 use super::findings::Findings;
 use crate::python::python;
-use anyhow::{Context, Result, ensure};
+use crate::{files, node};
+use anyhow::{Context, Result};
 use driver::{Instance, Start};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -31,7 +32,7 @@ impl Bench {
         let folder = self.home.join(major);
         python(&self.scripts.join(format!("{major}.txt")), &folder)
             .context("Python 3.11 or later, with venv and pip, and a package index are needed")?;
-        self.copy(&folder, "py")?;
+        files::copy_scripts(&self.scripts, &folder, "py")?;
         Ok(folder)
     }
 
@@ -39,20 +40,7 @@ impl Bench {
     /// the scripts.
     pub(super) fn install_node(&self) -> Result<(PathBuf, PathBuf)> {
         let folder = self.home.join("node");
-        let locks = ["package.json", "package-lock.json"];
-        let wanted: Vec<_> = locks.iter().map(|lock| fs::read(self.scripts.join(lock))).collect::<Result<_, _>>()?;
-        let mark = folder.join("installed");
-        if !fs::read(&mark).is_ok_and(|found| found == wanted.concat()) {
-            let _ = fs::remove_dir_all(&folder);
-            fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            for (lock, text) in locks.iter().zip(&wanted) {
-                fs::write(folder.join(lock), text)?;
-            }
-            let flags = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-            must(Command::new("npm").args(flags).current_dir(&folder), "Node.js 20 or later, with npm")?;
-            fs::write(mark, wanted.concat())?;
-        }
-        self.copy(&folder, "mjs")?;
+        node::install(&self.scripts, &folder)?;
         let machine = match std::env::consts::ARCH {
             "x86_64" => "x64",
             _ => "arm64",
@@ -60,16 +48,6 @@ impl Bench {
         let locked = folder.join(format!("node_modules/node-{}-{machine}/bin/node", std::env::consts::OS));
         // Without that Node, the packages need Node.js 22.19 or later.
         Ok((if locked.exists() { locked } else { "node".into() }, folder))
-    }
-
-    fn copy(&self, folder: &Path, ending: &str) -> Result<()> {
-        for entry in fs::read_dir(&self.scripts)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|found| found == ending) {
-                fs::copy(&path, folder.join(path.file_name().unwrap_or_default()))?;
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn server(&self, number: usize) -> Result<Instance> {
@@ -113,12 +91,4 @@ impl Bench {
         findings.checks.push(("its own end".to_owned(), (!status.success()).then(|| format!("{status}: {said}"))));
         Ok(findings)
     }
-}
-
-fn must(command: &mut Command, needs: &str) -> Result<()> {
-    println!("\n> {command:?}");
-    let status =
-        command.status().with_context(|| format!("cannot run {:?}: install {needs}", command.get_program()))?;
-    ensure!(status.success(), "{command:?} failed; the reason is above. It needs {needs}");
-    Ok(())
 }

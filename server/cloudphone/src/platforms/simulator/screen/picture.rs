@@ -91,9 +91,9 @@ impl Picture<'_> {
         ];
         let icons = [(&NOTES, "#f5a524", "Notes", NOTES_ICON), (&SETTINGS, "#5b6ee1", "Settings", SETTINGS_ICON)];
         let icons = icons.map(|(Area { x, y, .. }, fill, name, drawing)| {
-            let name = text(48, 104, 16, r##"text-anchor="middle" fill="#fff""##, name);
+            let name = text(x + 48, y + 104, 16, r##"text-anchor="middle" fill="#fff""##, name);
             format!(
-                r##"<g transform="translate({x} {y})"><rect x="12" y="6" width="72" height="72" rx="20" fill="{fill}"/><g stroke="#fff" stroke-width="5" stroke-linecap="round" fill="{fill}">{drawing}</g>{name}</g>"##
+                r##"<g transform="translate({x} {y})"><rect x="12" y="6" width="72" height="72" rx="20" fill="{fill}"/><g stroke="#fff" stroke-width="5" stroke-linecap="round" fill="{fill}">{drawing}</g></g>{name}"##
             )
         });
         format!(
