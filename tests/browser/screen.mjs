@@ -194,14 +194,19 @@ async function ten_pages() {
 async function late() {
   const { page } = await opened("control");
   const start = performance.now();
-  const { task_id } = await call("set_power", { device_id: flags.device, action: "shutdown" });
+  const stopping = await call("set_power", { device_id: flags.device, action: "shutdown" });
   await page.locator("[data-state=late]").waitFor({ timeout: 60_000 });
   const figure = ms_since(start);
   await take(page, "late");
-  for (let task = {}; !task.terminal; ) task = await call("get_task", { task_id, wait_seconds: 25 });
-  await call("set_power", { device_id: flags.device, action: "boot" });
+  await end_of(stopping);
+  const booting = await call("set_power", { device_id: flags.device, action: "boot" });
   await page.locator("[data-state=live]").waitFor({ timeout: 60_000 });
+  await end_of(booting);
   return `${figure} after shutdown, and live again after boot`;
+}
+
+async function end_of(task) {
+  while (!task.terminal) task = await call("get_task", { task_id: task.task_id, wait_seconds: 25 });
 }
 
 async function ended() {

@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path, Browsing { short, pictures }: &Browsing) -> Resul
     let server = runtime.block_on(Start::new(&program, data.clone()).flags(&["--demo"]).ready())?;
     let key = server.keys.first().context("the demo has keys")?;
     let folder = data.join("data");
-    let revoke = format!("{} --data {} key revoke {} --yes", program.display(), folder.display(), key.id);
+    let revoke = format!("{} --data {} key revoke {}", program.display(), folder.display(), key.id);
     let url = server.url.trim_end_matches("/mcp");
     let mut script = Command::new("node");
     script.current_dir(&home).args(["screen.mjs", url, &key.id, &key.secret, "--revoke", &revoke]);

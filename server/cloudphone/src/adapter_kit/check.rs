@@ -127,7 +127,17 @@ async fn compare(
 async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "screen session";
     if !phone.offers(DeviceCapability::Session) || !phone.session_modes.contains(&SessionMode::Control) {
-        return Finding::sound(STEP, format!("{} does not offer one", phone.id));
+        let why = phone.offers.session.refusal().map_or_else(String::new, |why| format!(": {why}"));
+        return Finding::sound(STEP, format!("{} does not offer one{why}", phone.id));
+    }
+    if let Some(screen) = platform.screen(&phone.id) {
+        let still = screen.still(&phone.id).await.map(|still| (still.size(), still.bytes().len()));
+        return match still {
+            Ok((StillSize { width, height }, bytes)) => {
+                Finding::sound(STEP, format!("{} shows a picture of {width} by {height} pixels, {bytes} bytes", phone.id))
+            }
+            Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), "see that it can take screenshots"),
+        };
     }
     match platform.session(&phone.id, SessionMode::Control).await {
         Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),

@@ -263,10 +263,13 @@ impl Pass {
         self.uses().opened.is_some()
     }
 
-    /// Returns the line to write if the page was closed before.
-    pub(crate) fn begin(&self, now: Timestamp, from: Option<IpAddr>) -> bool {
+    pub(crate) fn enter(&self) {
+        self.uses().running += 1;
+    }
+
+    /// Returns true if the page was closed before.
+    pub(crate) fn open(&self, now: Timestamp, from: Option<IpAddr>) -> bool {
         let mut uses = self.uses();
-        uses.running += 1;
         let opens = uses.opened.is_none();
         if opens {
             (uses.opened, uses.from, uses.reads, uses.inputs) = (Some(now), from, 0, 0);

@@ -44,10 +44,11 @@ impl<H: Handlers> Pipeline<H> {
             let what = PageError::TooMany("too many requests in a second".into());
             return Err(fail(H::CATALOGUE, what));
         }
+        pass.enter();
         let visit = Visit { pass, passes, catalogue: H::CATALOGUE, access: &self.access, clock: &self.clock };
         visit.check()?;
         let Some(slot) = self.audit.reserve() else { return Err(overload(H::CATALOGUE, "the audit cannot keep up")) };
-        if visit.pass.begin(now, from) {
+        if visit.pass.open(now, from) {
             let event = json!({"event": "opened", "mode": visit.pass.mode()});
             visit.pass.line(&event, self.clock.latest(), from, |line| slot.write(line));
             passes.note_opened();
