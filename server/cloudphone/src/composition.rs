@@ -183,7 +183,8 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
                 adapter
             }
             PlatformConfig::Adb(settings) => {
-                let adapter = Arc::new(Adb::new(name.clone(), *settings, readings, place, time).context(cannot)?);
+                let adapter = Adb::new(name.clone(), *settings, readings, place, time).context(cannot)?;
+                let adapter = Arc::new(adapter.with_screens(true));
                 background.push(Box::pin(adapter.keep_fresh()));
                 adapter
             }

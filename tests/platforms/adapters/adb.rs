@@ -1,6 +1,8 @@
 //! The adapter of phones behind an adb server, against the double: a separate program with its own
 //! time.
 
+mod screen;
+
 use crate::harness::double;
 use crate::harness::program::binary;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
@@ -70,6 +72,32 @@ impl Rack {
         self.adapter.get().expect("the adapter is made first")
     }
 
+    fn make(&self, clock: &Clock, programs: AdbPrograms) -> Arc<Adb> {
+        let settings = AdbSettings {
+            server: AdbAddress::Tcp(self.platform.adb()),
+            only: vec!["*".parse().expect("a pattern")],
+            connect: Vec::new(),
+            names: [].into(),
+            region: None,
+            power_seconds: 15,
+            proxy_seconds: 10,
+            shared_address: false,
+            programs,
+        };
+        let (paths, url) = &self.echo;
+        let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
+        let adapter = Adb::new(
+            name(),
+            settings,
+            readings,
+            (&ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() }, self.folder.path()),
+            (clock.clone(), &Random::System),
+        );
+        let adapter = Arc::new(adapter.expect("a folder"));
+        self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
+        adapter
+    }
+
     fn program(&self, action: &str) -> HostProgram {
         let path = binary().with_file_name("armcloud-double");
         let (path, control) = (path.to_str().expect("a text"), self.platform.greeting["control"].as_str());
@@ -96,6 +124,10 @@ impl Rack {
             sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+fn name() -> PlatformName {
+    PlatformName::parse("rack").expect("a name")
 }
 
 fn id(code: &str) -> DeviceId {
@@ -132,41 +164,16 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
 
 impl Double for Rack {
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
-        let name = PlatformName::parse("rack").expect("a name");
-        let made = self.adapter.get_or_init(|| {
-            let settings = AdbSettings {
-                server: AdbAddress::Tcp(self.platform.adb()),
-                only: vec!["*".parse().expect("a pattern")],
-                connect: Vec::new(),
-                names: [].into(),
-                region: None,
-                power_seconds: 15,
-                proxy_seconds: 10,
-                shared_address: false,
-                programs: AdbPrograms {
-                    restart: None,
-                    power: Some(PowerPrograms {
-                        start: self.program("start"),
-                        stop: self.program("stop"),
-                        status: self.program("status"),
-                    }),
-                    proxy: Some(ProxyPrograms { set: self.program("set-proxy"), clear: self.program("clear-proxy") }),
-                },
-            };
-            let (paths, url) = &self.echo;
-            let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
-            let adapter = Adb::new(
-                name.clone(),
-                settings,
-                readings,
-                (&ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() }, self.folder.path()),
-                (clock.clone(), &Random::System),
-            );
-            let adapter = Arc::new(adapter.expect("a folder"));
-            self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
-            adapter
-        });
-        (name, made.clone())
+        let programs = || AdbPrograms {
+            restart: None,
+            power: Some(PowerPrograms {
+                start: self.program("start"),
+                stop: self.program("stop"),
+                status: self.program("status"),
+            }),
+            proxy: Some(ProxyPrograms { set: self.program("set-proxy"), clear: self.program("clear-proxy") }),
+        };
+        (name(), self.adapter.get_or_init(|| self.make(clock, programs())).clone())
     }
 
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {

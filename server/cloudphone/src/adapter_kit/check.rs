@@ -139,6 +139,12 @@ async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
             Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), "see that it can take screenshots"),
         };
     }
+    if let Some(screen) = platform.screen(&phone.id) {
+        return match screen.still(&phone.id).await {
+            Ok(_) => Finding::sound(STEP, format!("a picture of {} was taken; it is not shown", phone.id)),
+            Err(error) => Finding::faulty(STEP, error.to_string(), "see that the phone is awake, and try again"),
+        };
+    }
     match platform.session(&phone.id, SessionMode::Control).await {
         Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),
         Err(error) => Finding::faulty(STEP, error.to_string(), "check that this account may issue tokens"),

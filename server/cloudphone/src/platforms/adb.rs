@@ -3,8 +3,8 @@
 //! An adb server lists a phone for minutes after it was switched off, and hands commands over long
 //! after their callers gave up. So a phone runs only if it answers, and a command waits on the
 //! phone for a word before it acts ([`server`] has the steps). For what adb cannot do, such as
-//! switching a phone on, the operator names programs ([`programs`]). There are no screens. Start at
-//! [`Adb`].
+//! switching a phone on, the operator names programs ([`programs`]). A screen is a series of
+//! pictures ([`screen`]). Start at [`Adb`].
 
 mod address;
 mod asking;
@@ -15,6 +15,7 @@ mod lines;
 mod listing;
 mod programs;
 mod row;
+mod screen;
 mod server;
 mod states;
 mod wire;
@@ -27,7 +28,7 @@ use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
 use crate::adapter_kit::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, is_current};
 use crate::adapter_kit::readings::{OwnAddresses, PhoneReadings};
-use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, texts};
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
     WritePort,
@@ -38,6 +39,7 @@ use facts::PhoneFacts;
 use listing::AdbListing;
 use programs::PhonePrograms;
 use row::AdbRow;
+use screen::OtherWork;
 use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
@@ -59,8 +61,10 @@ pub struct Adb {
     programs: Arc<PhonePrograms>,
     readings: PhoneReadings,
     own: OwnAddresses<AdbRow>,
+    work: OtherWork,
     region: Option<String>,
     paces: Paces,
+    shows_screens: bool,
     clock: Clock,
     random: Random,
 }
@@ -90,7 +94,7 @@ const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb cannot do, as apps may ignore Android's \
                         own proxy setting; the operator names no program that does";
-const NO_SESSION: &str = "this server does not transmit the screens of phones that it reaches over adb";
+const NO_SESSION: &str = "this server has no page for screens: its public URL is neither https nor on this machine";
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
 impl Adb {
@@ -133,7 +137,27 @@ impl Adb {
             |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
         let paces = Paces { proxy: Some(pace(proxy_seconds)), power: Some(pace(power_seconds)) };
         let random = random.clone();
-        Ok(Self { ledger, listing, refresh, programs, readings, own, region, paces, clock, random })
+        let (work, shows_screens) = (OtherWork::default(), false);
+        Ok(Self {
+            ledger,
+            listing,
+            refresh,
+            programs,
+            readings,
+            own,
+            work,
+            region,
+            paces,
+            shows_screens,
+            clock,
+            random,
+        })
+    }
+
+    /// Offers sessions if this server has a page for screens.
+    #[must_use]
+    pub fn with_screens(self, shows_screens: bool) -> Self {
+        Self { shows_screens, ..self }
     }
 
     pub fn keep_fresh(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
@@ -191,19 +215,21 @@ impl Adb {
             (state, _) if state.may_run() => offered(runs),
             _ => Flag::Refused(state.why()),
         };
-        let proxy = match (state, &self.programs.named.proxy) {
-            (_, None) => Flag::Refused(NO_PROXY),
-            (state, Some(_)) if state.may_run() => offered(runs),
-            (AdbState::Stopped, Some(_)) if self.programs.named.power.is_some() => {
+        let while_running = |refusal: Option<&'static str>| match (state, refusal) {
+            (_, Some(why)) => Flag::Refused(why),
+            (state, None) if state.may_run() => offered(runs),
+            (AdbState::Stopped, None) if self.programs.named.power.is_some() => {
                 Flag::Curable { why: state.why(), cure: texts::BOOT_FIRST }
             }
-            (_, Some(_)) => Flag::Refused(state.why()),
+            (_, None) => Flag::Refused(state.why()),
         };
+        let proxy = while_running(self.programs.named.proxy.is_none().then_some(NO_PROXY));
+        let session = while_running((!self.shows_screens).then_some(NO_SESSION));
         DeviceReading {
             id: id.clone(),
             name: Untrusted::clean(self.programs.names.get(address).unwrap_or(address)),
             state: state.visible_state().filter(|_| is_known),
-            offers: Offers { proxy, power, session: Flag::Refused(NO_SESSION) },
+            offers: Offers { proxy, power, session },
             spec: Arc::new(DeviceSpec {
                 model: model.clone(),
                 os_version: release.clone(),
@@ -223,7 +249,7 @@ impl Adb {
                 None => &[],
             }),
             proxy: None,
-            session_modes: Cow::Borrowed(&[]),
+            session_modes: Cow::Borrowed(if self.shows_screens { SessionMode::ALL } else { &[] }),
             paces: self.paces,
         }
     }
@@ -233,6 +259,7 @@ impl Adb {
             let unread = || Unreachable("the adb server was not listed yet".into());
             return if self.ledger.is_known() { Ok(None) } else { Err(unread()) };
         }
+        let _work = self.work.begin(id);
         let ((known, address), began) = (self.find(id)?, self.clock.now());
         match self.listing.read_one(&known, &address).await {
             // Two lists without a phone decide that it has left, however often it is read.

@@ -39,6 +39,7 @@ pub(crate) fn router(control: Control) -> Router {
         .route("/double/pads/{code}/switches", get(of_pad).put(set_pad))
         .route("/double/pads/{code}/replace", post(replace))
         .route("/double/pads/{code}/act/{action}", post(act))
+        .route("/double/pads/{code}/screen/{operation}", post(screen))
         .route("/double/state", get(state))
         .route("/double/journal", get(journal))
         .route("/double/route", post(route))
@@ -103,6 +104,24 @@ async fn act(
         ended.map(|ended| json!(ended)).ok_or_else(|| wrong("there is no such act, or its input lacks something"))
     };
     respond(ended.await)
+}
+
+/// Serves only the tools of phones, with their arguments. Returns the count of such acts.
+async fn screen(
+    State(control): State<Control>,
+    Path((code, operation)): Path<(String, String)>,
+    body: Bytes,
+) -> Response<String> {
+    let Ok(arguments) = serde_json::from_slice::<Vec<String>>(&body) else {
+        return respond(Err(wrong("this is for the tools of phones")));
+    };
+    respond(seat(&control, &code).map(|seat| {
+        control.world.did(json!({"operation": operation, "pad": code, "arguments": arguments}));
+        let mut truth = control.world.truth();
+        let count = truth.pad_mut(seat).screen_acts.entry(operation).or_default();
+        *count += 1;
+        json!(*count)
+    }))
 }
 
 async fn state(State(control): State<Control>) -> Response<String> {

@@ -6,7 +6,7 @@
 //! which no real phone would show.
 
 use crate::switches::{Asked, Switch};
-use crate::tools::{ALWAYS, Phone};
+use crate::tools::{ALWAYS, Display, Phone, SCREEN};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use anyhow::{Context as _, Result};
@@ -27,6 +27,8 @@ use tokio::sync::SemaphorePermit;
 /// Characters.
 const SHOWN: usize = 2_000;
 const LIMIT: Duration = Duration::from_secs(30);
+/// The size of a screen, if no switch sets it.
+const SIDES: (u32, u32) = (90, 160);
 const OPTIONAL: [&str; 3] = ["curl", "wget", "nc"];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -101,14 +103,21 @@ pub(crate) async fn start<'a>(
 
 fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     let asked = Asked { endpoint: "", seats: &[seat] };
-    let tools = {
+    let (tools, display) = {
         let mut switches = world.switches();
+        let size = switches.take_text(Switch::Screen, asked);
+        let sides = size.as_deref().and_then(|size| size.split_once('x'));
+        let sides = sides.and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+        let (width, height) = sides.unwrap_or(SIDES);
+        let bytes = switches.take_number(Switch::ScreenBytes, asked).and_then(|bytes| usize::try_from(bytes).ok());
+        let fault = switches.take_text(Switch::ScreenFault, asked);
+        let display = Display { width, height, bytes: bytes.unwrap_or_default(), fault };
         let tools = switches.take(Switch::Tools, asked);
         let tools = tools
             .as_ref()
             .and_then(Value::as_array)
             .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>());
-        tools.unwrap_or_else(|| OPTIONAL.map(str::to_owned).to_vec())
+        (tools.unwrap_or_else(|| OPTIONAL.map(str::to_owned).to_vec()), display)
     };
     let truth = world.truth();
     let pad = truth.pad(seat);
@@ -133,13 +142,14 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
         tools: tools.clone(),
         files: files.map(|(path, text)| (path.to_owned(), text)).into(),
         properties: properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        display,
     };
     (phone, tools)
 }
 
 fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
     let names: BTreeMap<&str, ()> =
-        ALWAYS.iter().copied().chain(tools.iter().map(String::as_str)).map(|n| (n, ())).collect();
+        ALWAYS.into_iter().chain(SCREEN).chain(tools.iter().map(String::as_str)).map(|n| (n, ())).collect();
     let names: Vec<&str> = names.into_keys().collect();
     let made = folder.join(names.join("-"));
     if !made.exists() {

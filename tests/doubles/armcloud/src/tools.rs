@@ -3,14 +3,16 @@
 
 mod curl;
 mod phone;
+mod screen;
 mod toybox;
 
 use phone::Failure;
-pub(crate) use phone::{ALWAYS, Phone};
+pub(crate) use phone::{ALWAYS, Phone, SCREEN};
+pub(crate) use screen::Display;
 use std::process::ExitCode;
 
 pub(crate) fn is_tool(name: &str) -> bool {
-    ALWAYS.contains(&name) || ["curl", "wget", "nc"].contains(&name)
+    [&ALWAYS[..], &SCREEN, &["curl", "wget", "nc"]].concat().contains(&name)
 }
 
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
@@ -23,6 +25,8 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
             let ended = runtime.block_on(async {
                 match name {
                     "curl" => curl::run(&phone, arguments).await,
+                    "screencap" => screen::screencap(&phone, arguments).await,
+                    "input" => screen::input(&phone, arguments).await,
                     _ => toybox::run(&phone, name, arguments).await,
                 }
             });

@@ -125,8 +125,20 @@ impl Truth {
     }
 
     pub(crate) fn show(&self, seat: Seat) -> Value {
-        let Pad { code, seat: _, kind, name, android, model: _, condition, started, restarts, sessions, .. } =
-            self.pad(seat);
+        let Pad {
+            code,
+            seat: _,
+            kind,
+            name,
+            android,
+            model: _,
+            condition,
+            started,
+            restarts,
+            sessions,
+            screen_acts,
+            ..
+        } = self.pad(seat);
         let Condition { pad_status, online, cvm_status, proxy } = condition;
         let kind = match kind {
             Kind::Ordinary => "ordinary",
@@ -137,7 +149,7 @@ impl Truth {
             "pad_code": code, "number": seat.0, "equipment_id": seat.equipment(), "kind": kind, "name": name,
             "android": android, "address": crate::addresses::of_pad(seat.0), "pad_status": pad_status,
             "online": online, "cvm_status": cvm_status, "started": started, "restarts": restarts,
-            "boot_id": self.boot_id(seat), "sessions": sessions.len(),
+            "boot_id": self.boot_id(seat), "sessions": sessions.len(), "screen_acts": screen_acts,
             "proxy": proxy.as_ref().map(Proxy::show),
         })
     }

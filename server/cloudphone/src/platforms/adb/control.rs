@@ -9,7 +9,7 @@ use crate::adapter_kit::readings::{Dial, DialedConnection};
 use crate::adapter_kit::shell::{Shell, quote};
 use crate::phones::contract::{Command, DeviceId, PowerAction, SessionMode, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
-    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Query, Session, SessionError,
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Query, Screen, Session, SessionError,
     Unreachable, WritePort,
 };
 use std::collections::HashSet;
@@ -80,6 +80,7 @@ impl Adb {
     }
 
     async fn read_start(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        let _work = self.work.begin(id);
         let (row, address) = self.find(id)?;
         let (now, start) = self.listing.server().read_facts_and_start(&address, self.listing.until()).await?;
         if !now.has_booted {
@@ -98,6 +99,10 @@ impl Adb {
 }
 
 impl WritePort for Adb {
+    fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
+        self.ledger.get(id).map(|_| self as &dyn Screen)
+    }
+
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async { Err(SessionError::Refused(NO_SESSION.into())) })
     }
@@ -130,6 +135,7 @@ impl WritePort for Adb {
 
     fn send<'a>(&'a self, task: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
+            let _work = self.work.begin(command.device());
             let sent = self.transmit(task, command, leave).await;
             self.refresh.wake();
             sent
@@ -145,6 +151,7 @@ impl WritePort for Adb {
 
     fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
+            let _work = self.work.begin(id);
             let dial = self.netcat(id).map(|_| self as &dyn Dial);
             let read = self.readings.exits(self, dial, id, proxy).await;
             let listed = self.ledger.get(id);
@@ -169,6 +176,7 @@ impl CheckPort for Adb {
 
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
         Box::pin(async move {
+            let _work = self.work.begin(id);
             let read = self.readings.exits(self, None, id, None).await?;
             self.own.replace((id, None), read.ordinary).await
         })
@@ -218,6 +226,7 @@ impl CheckPort for Adb {
 
     fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async move {
+            let _work = self.work.begin(id);
             // The list may be from before the phone's first answer.
             let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
             self.ledger.set_proof(Some(id), direction, Some(now.name().to_owned())).await

@@ -63,6 +63,15 @@ pub(super) fn word_script(mark: &str, word: &str) -> String {
     format!("umask 077;echo {mark} {word} >{MARK}.new&&mv {MARK}.new {MARK}")
 }
 
+/// The status of a script on a phone with another mark.
+pub(super) const OTHER_PHONE: u8 = 44;
+
+/// Returns a script that does nothing on a phone with another mark.
+pub(super) fn on_marked(mark: Option<&str>, script: &str) -> String {
+    let check = |mark| format!("{{ read m w <{MARK};}} 2>/dev/null;[ \"$m\" = {mark} ]||exit {OTHER_PHONE};");
+    mark.map(check).unwrap_or_default() + script
+}
+
 /// Returns a script that prints a line `NAME=VALUE` per reading, and the start last.
 pub(super) fn script() -> String {
     format!(

@@ -7,7 +7,7 @@
 //! each length a limit.
 
 use super::address::AdbAddress;
-use super::wire::{FrameDecoder, PhoneAddress, ShellFrame, encode_input, encode_request, parse_length};
+use super::wire::{FrameDecoder, PhoneAddress, STREAM_MAX, ShellFrame, encode_input, encode_request, parse_length};
 use crate::adapter_kit::readings::DialedConnection;
 use crate::phones::port::Unreachable;
 use std::io;
@@ -113,11 +113,11 @@ impl AskedServer {
     }
 
     async fn read_frame(&mut self, frames: &mut FrameDecoder) -> Result<ShellFrame, Unreachable> {
-        let mut bytes = [0; 4 << 10];
         loop {
             if let Some(frame) = frames.next_frame()? {
                 return Ok(frame);
             }
+            let mut bytes = [0; 4 << 10];
             match limit(&self.clock, self.until, self.stream.read(&mut bytes)).await? {
                 0 => return Err(Unreachable("the connection to the phone ended before its command did".into())),
                 count => frames.feed(&bytes[..count]),
@@ -130,11 +130,21 @@ impl PhoneStream {
     /// Returns the output. After an error the command may still run later, so it must do no harm
     /// then.
     pub(super) async fn run(self, script: &str) -> Result<String, Unreachable> {
-        let (mut phone, mut frames, mut output) = (self.open_shell(script).await?, FrameDecoder::default(), Vec::new());
+        let (output, _) = self.exchange(script, b"", STREAM_MAX).await?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }
+
+    /// Returns the output of at most `bound` bytes, frames included, and the exit status.
+    pub(super) async fn exchange(self, script: &str, input: &[u8], bound: usize) -> Result<(Vec<u8>, u8), Unreachable> {
+        let (mut frames, mut output) = (FrameDecoder::of_at_most(bound), Vec::new());
+        let mut phone = self.open_shell(script).await?;
+        if !input.is_empty() {
+            phone.send(&encode_input(input)).await?;
+        }
         loop {
             match phone.read_frame(&mut frames).await? {
                 ShellFrame::Output(data) => output.extend(data),
-                ShellFrame::Exit(_) => return Ok(String::from_utf8_lossy(&output).into_owned()),
+                ShellFrame::Exit(status) => return Ok((output, status)),
                 ShellFrame::Other => {}
             }
         }
@@ -148,7 +158,7 @@ impl PhoneStream {
              {act}||exit {ACT_FAILED}"
         );
         let (mut phone, mut frames, mut output) =
-            (self.open_shell(&script).await?, FrameDecoder::default(), Vec::new());
+            (self.open_shell(&script).await?, FrameDecoder::of_at_most(STREAM_MAX), Vec::new());
         while output != b"ready\n" {
             match phone.read_frame(&mut frames).await? {
                 ShellFrame::Output(data) if b"ready\n".starts_with(&[&output[..], &data].concat()) => {
@@ -213,7 +223,7 @@ async fn pass_on(shell: DialedConnection, connection: DuplexStream) -> io::Resul
         }
     };
     let down = async {
-        let mut frames = FrameDecoder::default();
+        let mut frames = FrameDecoder::of_at_most(STREAM_MAX);
         loop {
             match from_shell.read(&mut received).await? {
                 0 => return Ok(()),

@@ -9,7 +9,7 @@ const SERVICE_MAX: usize = 4_000;
 
 const SERIAL_MAX: usize = 128;
 
-/// Frames included.
+/// In bytes, frames included: what a command may print, unless it takes a picture.
 pub(super) const STREAM_MAX: usize = 64 << 10;
 
 const HEAD: usize = 5;
@@ -75,24 +75,32 @@ pub(super) enum ShellFrame {
     Other,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FrameDecoder {
     pending: Vec<u8>,
-    decoded: usize,
+    /// Of the pending bytes, which are moved once for each feed and not for each frame.
+    taken: usize,
+    /// The bytes that may still come.
+    left: usize,
 }
 
 impl FrameDecoder {
+    pub(super) fn of_at_most(bound: usize) -> Self {
+        Self { pending: Vec::new(), taken: 0, left: bound }
+    }
+
     pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.pending.drain(..self.taken);
+        self.taken = 0;
         self.pending.extend_from_slice(bytes);
     }
 
     pub(super) fn next_frame(&mut self) -> Result<Option<ShellFrame>, Unreachable> {
-        let Some((&[kind, ref length @ ..], rest)) = self.pending.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let pending = &self.pending[self.taken..];
+        let Some((&[kind, ref length @ ..], rest)) = pending.split_first_chunk::<HEAD>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
-        let decoded = self.decoded.saturating_add(HEAD).saturating_add(length);
-        if decoded > STREAM_MAX {
-            return Err(Unreachable("a command on the phone prints too much".into()));
-        }
+        let left = self.left.checked_sub(length.saturating_add(HEAD));
+        let left = left.ok_or_else(|| Unreachable("a command on the phone prints too much".into()))?;
         let Some(data) = rest.get(..length) else { return Ok(None) };
         let frame = match (kind, data) {
             (1, data) => ShellFrame::Output(data.to_vec()),
@@ -100,8 +108,8 @@ impl FrameDecoder {
             (3, _) => return Err(Unreachable("the phone sends an exit status that is none".into())),
             _ => ShellFrame::Other,
         };
-        self.pending.drain(..HEAD + length);
-        self.decoded = decoded;
+        self.taken += HEAD + length;
+        self.left = left;
         Ok(Some(frame))
     }
 }
@@ -165,7 +173,7 @@ mod tests {
     fn frames_are_found_wherever_the_stream_is_cut_and_a_status_is_one_byte() {
         let stream = [b"\x01\x02\0\0\0ok".as_slice(), b"\x02\x01\0\0\0!", b"\x03\x01\0\0\0\x2b"].concat();
         for cut in 0..stream.len() {
-            let (mut decoder, mut frames) = (FrameDecoder::default(), Vec::new());
+            let (mut decoder, mut frames) = (FrameDecoder::of_at_most(STREAM_MAX), Vec::new());
             for part in [&stream[..cut], &stream[cut..]] {
                 decoder.feed(part);
                 while let Some(frame) = decoder.next_frame().unwrap() {
@@ -175,11 +183,21 @@ mod tests {
             assert_eq!(frames, [ShellFrame::Output(b"ok".to_vec()), ShellFrame::Other, ShellFrame::Exit(43)]);
         }
         for status in [b"\x03\0\0\0\0".as_slice(), b"\x03\x02\0\0\0\0\0"] {
-            let mut decoder = FrameDecoder::default();
+            let mut decoder = FrameDecoder::of_at_most(STREAM_MAX);
             decoder.feed(status);
             assert!(decoder.next_frame().is_err());
         }
         assert_eq!(encode_input(b"go\n"), b"\0\x03\0\0\0go\n");
+    }
+
+    #[test]
+    fn the_bound_of_a_stream_is_that_of_the_call_and_counts_whole_frames() {
+        for (bound, is_taken) in [(2 * HEAD + 2, true), (2 * HEAD + 1, false)] {
+            let mut decoder = FrameDecoder::of_at_most(bound);
+            decoder.feed(b"\x01\x01\0\0\0a\x01\x01\0\0\0b");
+            assert_eq!(decoder.next_frame().unwrap(), Some(ShellFrame::Output(b"a".to_vec())));
+            assert_eq!(decoder.next_frame().is_ok(), is_taken);
+        }
     }
 
     proptest! {
@@ -189,7 +207,7 @@ mod tests {
         fn no_bytes_of_a_phone_panic_or_take_more_than_their_share_of_memory(
             chunks in proptest::collection::vec(proptest::collection::vec(0_u8..6, 0..64), 0..64),
         ) {
-            let (mut decoder, mut total) = (FrameDecoder::default(), 0);
+            let (mut decoder, mut total) = (FrameDecoder::of_at_most(STREAM_MAX), 0);
             'all: for chunk in chunks {
                 decoder.feed(&chunk);
                 loop {
@@ -207,7 +225,7 @@ mod tests {
         #[test]
         fn an_endless_stream_of_frames_ends(kind in 0_u8..=2, length in 0_u32..2_000) {
             let frame = [&[kind][..], &length.to_le_bytes(), &vec![0; length as usize]].concat();
-            let mut decoder = FrameDecoder::default();
+            let mut decoder = FrameDecoder::of_at_most(STREAM_MAX);
             let ends = (0..STREAM_MAX).any(|_| {
                 decoder.feed(&frame);
                 decoder.next_frame().is_err()

@@ -1,5 +1,6 @@
 //! The names of all switches, their values and their effects.
 
+use crate::tools::Display;
 use serde_json::Value;
 
 #[derive(Debug)]
@@ -131,6 +132,10 @@ switches! {
         ProxyRotates "proxy_rotates" Flag, "its proxies use another exit for each request";
         ProxyDead "proxy_dead" Flag, "its proxies accept no connection";
         OwnAddress "own_address" Text, "the address from which its requests without a proxy leave, as behind a NAT or an app";
+        Screen "screen" Text, "the size of the pictures of its screen, as WIDTHxHEIGHT, by default 90x160";
+        ScreenBytes "screen_bytes" Integer, "its pictures have at least this size";
+        ScreenFault "screen_fault" OneOf(&Display::FAULTS),
+            "`screencap` prints a text, never stops printing, prints nothing and does not end, or turns each second picture";
         Forwarder "forwarder" Text, "the address from which all requests seem to come, as behind a port forwarder";
     }
     Pad {

@@ -1,5 +1,6 @@
 //! The phone that a tool runs on, and the failure of a tool.
 
+use super::screen::Display;
 use crate::net;
 use crate::traffic::{Hop, Journey, Way};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,9 @@ use std::net::SocketAddr;
 /// `cat` and `grep` show the pad's own values of some files of /proc.
 pub(crate) const ALWAYS: [&str; 8] = ["cat", "df", "getprop", "grep", "setprop", "sleep", "tail", "toybox"];
 
+/// These are no tools of toybox.
+pub(crate) const SCREEN: [&str; 2] = ["input", "screencap"];
+
 /// The file that [`Self::VARIABLE`] names has this as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Phone {
@@ -19,6 +23,7 @@ pub(crate) struct Phone {
     pub(crate) tools: Vec<String>,
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) properties: BTreeMap<String, String>,
+    pub(crate) display: Display,
 }
 
 impl Phone {

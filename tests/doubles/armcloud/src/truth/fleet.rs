@@ -3,6 +3,7 @@
 use super::pad::{Condition, Kind, Pad, Seat};
 use crate::sign::hex;
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
 
 /// These pads share a host, and so its `boot_id`.
 const PER_HOST: usize = 8;
@@ -36,6 +37,7 @@ pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
         restarts: 0,
         sessions: Vec::new(),
         leads_to: None,
+        screen_acts: BTreeMap::new(),
         before: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 use crate::sign::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
 
 const REMEMBERED: usize = 32;
 
@@ -43,6 +44,8 @@ pub(crate) struct Pad {
     pub(crate) sessions: Vec<String>,
     /// The pad that its connection over adb leads to, if that is another one.
     pub(crate) leads_to: Option<Seat>,
+    /// The number of pictures and of inputs, by the name of the tool.
+    pub(crate) screen_acts: BTreeMap<String, u64>,
     /// Each with the time at which it ended.
     pub(crate) before: Vec<(u64, Condition)>,
 }

@@ -1,0 +1,113 @@
+//! The screen of a phone: `screencap -p` prints a picture, and `input` tells the double what it was
+//! given.
+
+use super::phone::{Failure, Phone};
+use crate::net;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::io::{self, Write as _};
+
+/// How `screencap` behaves.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Display {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// Zeros after the picture fill it up.
+    pub(crate) bytes: usize,
+    pub(crate) fault: Option<String>,
+}
+
+impl Display {
+    pub(crate) const FAULTS: [&str; 4] = ["no_picture", "endless", "silent", "turns"];
+}
+
+pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    if arguments != ["-p"] {
+        return Err(Failure::new(1, "usage: screencap [-ahp] [-d display-id] [FILENAME]"));
+    }
+    let taken: u64 = tell(phone, "screencap", arguments).await?;
+    let Display { width, height, bytes, fault } = &phone.display;
+    let mut stdout = io::stdout().lock();
+    // The reader may have closed the pipe.
+    let _ = match fault.as_deref() {
+        Some("no_picture") => stdout.write_all(b"Error: failed to take a screenshot\n"),
+        Some("silent") => std::future::pending().await,
+        Some("turns") if taken.is_multiple_of(2) => stdout.write_all(&png(*height, *width, *bytes)),
+        Some("endless") => {
+            let mut written = stdout.write_all(&png(*width, *height, *bytes));
+            while written.is_ok() {
+                written = stdout.write_all(&[0; 4 << 10]);
+            }
+            written
+        }
+        _ => stdout.write_all(&png(*width, *height, *bytes)),
+    };
+    Ok(())
+}
+
+/// Returns the error status of the real one, whose usage is longer.
+pub(super) async fn input(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let is_known = match arguments {
+        [command, text] if command == "text" => text.is_ascii() && !text.is_empty(),
+        [command, numbers @ ..] => {
+            let count = match command.as_str() {
+                "tap" => 2,
+                "swipe" => 5,
+                "keyevent" => 1,
+                _ => 0,
+            };
+            numbers.len() == count && numbers.iter().all(|number| number.parse::<u32>().is_ok())
+        }
+        [] => false,
+    };
+    if !is_known {
+        return Err(Failure::new(255, "Error: Invalid arguments for command"));
+    }
+    tell(phone, "input", arguments).await.map(drop)
+}
+
+/// Returns the number of such acts on this pad, this one included.
+async fn tell(phone: &Phone, operation: &str, arguments: &[String]) -> Result<u64, Failure> {
+    let (path, arguments) = (format!("pads/{}/screen/{operation}", phone.pad), json!(arguments).to_string());
+    net::post(&phone.control, &path, &arguments)
+        .await
+        .map_err(|error: io::Error| Failure::new(1, format!("{operation}: {error}")))
+}
+
+/// Draws a gradient. Source: PNG, third edition, sections 5.3, 11.2 and Annex D; RFC 1950 and RFC
+/// 1951, section 3.2.4.
+fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
+    let row = |y: u32| std::iter::once(0).chain((0..width).map(move |x| (x + y).to_le_bytes()[0]));
+    let rows: Vec<u8> = (0..height).flat_map(row).collect();
+    let blocks = rows.chunks(usize::from(u16::MAX));
+    let (count, mut data) = (blocks.len(), vec![0x78, 0x01]);
+    for (at, block) in blocks.enumerate() {
+        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
+        data.push(u8::from(at + 1 == count));
+        data.extend([length.to_le_bytes(), (!length).to_le_bytes()].concat());
+        data.extend(block);
+    }
+    let (low, high) = rows.iter().fold((1, 0), |(low, high), byte| {
+        let low = (low + u32::from(*byte)) % 65_521;
+        (low, (high + low) % 65_521)
+    });
+    data.extend((high << 16 | low).to_be_bytes());
+    // Eight bits of grey.
+    let head = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 0, 0, 0, 0]].concat();
+    let parts = [(b"IHDR", head), (b"IDAT", data), (b"IEND", Vec::new())];
+    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    for (name, data) in parts {
+        let body = [&name[..], &data].concat();
+        png.extend(u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
+        png.extend(&body);
+        png.extend(crc(&body).to_be_bytes());
+    }
+    png.resize(bytes.max(png.len()), 0);
+    png
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
+    })
+}

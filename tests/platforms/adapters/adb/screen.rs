@@ -1,0 +1,197 @@
+//! The screens of phones behind an adb server, against the double. The adapter's clock moves only
+//! where a test moves it.
+
+use super::{Rack, id};
+use cloudphone::adapter_kit::shell::Shell;
+use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
+use cloudphone::phones::port::{
+    CheckPort, Direction, ReadPort, Screen, ScreenInput, Still, StillKind, StillSize, Unreachable, WritePort,
+};
+use cloudphone::platforms::adb::{Adb, AdbPrograms};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::tasks::{Leave, TaskId};
+use toolwarrant::{Clock, Timestamp};
+
+struct Watched {
+    rack: Arc<Rack>,
+    adapter: Arc<Adb>,
+    clock: Clock,
+    phone: DeviceId,
+}
+
+impl Watched {
+    async fn new() -> Arc<Self> {
+        let (rack, clock) = (Rack::new(1, false).await, Clock::manual(Timestamp(1)));
+        let adapter = rack.adapter.get_or_init(|| rack.make(&clock, AdbPrograms::default())).clone();
+        rack.wait_until_listed().await;
+        Arc::new(Self { phone: id(&rack.codes[0]), rack, adapter, clock })
+    }
+
+    async fn set(&self, switches: Value) {
+        self.rack.platform.switch(Some(&self.rack.codes[0]), &switches).await;
+    }
+
+    async fn still(&self) -> Result<Still, Unreachable> {
+        self.adapter.screen(&self.phone).expect("each phone has a screen").still(&self.phone).await
+    }
+
+    async fn input(&self, input: Value) -> Result<(), Unreachable> {
+        let input: ScreenInput = serde_json::from_value(input).expect("an input");
+        self.adapter.input(&self.phone, &input).await
+    }
+
+    /// Returns what `input` was given since the last call.
+    async fn inputs(&self, seen: &mut usize) -> Vec<Value> {
+        let done = self.rack.platform.journal("did", &self.rack.codes[0]).await.into_iter();
+        let given: Vec<_> = done.filter(|line| line["operation"] == "input").skip(*seen).collect();
+        *seen += given.len();
+        given.iter().map(|line| line["arguments"].clone()).collect()
+    }
+
+    /// Counts the commands for the phone that contain `what`.
+    async fn count_commands(&self, what: &str) -> usize {
+        let lines = self.rack.platform.journal("adb", &self.rack.codes[0]).await;
+        lines.iter().filter(|line| line["service"].as_str().is_some_and(|service| service.contains(what))).count()
+    }
+
+    async fn until_asked(&self, what: &str, count: usize) {
+        let is_asked = driver::wait_for(async || match self.count_commands(what).await {
+            fewer if fewer < count => Err(format!("{fewer} of {count} {what}")),
+            _ => Ok(()),
+        });
+        is_asked.await.expect("the phone is asked");
+    }
+
+    async fn until_no_command_runs(&self) {
+        let is_at_rest = driver::wait_for(async || match self.rack.platform.get("rest").await.expect("an answer") {
+            answer if answer["is_at_rest"] == true => Ok(()),
+            answer => Err(answer.to_string()),
+        });
+        is_at_rest.await.expect("no command runs");
+    }
+
+    async fn work(&self, kind: usize) {
+        let (adapter, phone) = (&self.adapter, &self.phone);
+        match kind {
+            0 => drop(adapter.boot_id(phone).await),
+            1 => drop(adapter.read_anew(phone).await),
+            2 => drop(adapter.exits(phone, None).await),
+            3 => drop(adapter.record(Direction::Start, phone).await),
+            4 => drop(adapter.renew_address(phone).await),
+            _ => {
+                let (device_id, action) = (phone.clone(), PowerAction::Restart);
+                let restart = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: None });
+                let leave = Leave::until(self.clock.now().plus(Duration::from_secs(60)), &self.clock);
+                drop(adapter.send(TaskId::new(self.clock.now(), [0; 10]), &restart, leave).await);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_picture_arrives_whole_or_is_an_error_within_its_bounds() {
+    let watched = Watched::new().await;
+    watched.set(json!({"screen": "1080x2400", "screen_bytes": 6_000_000, "screen_fault": "turns"})).await;
+    for (width, height) in [(1_080, 2_400), (2_400, 1_080)] {
+        let still = watched.still().await.expect("a picture");
+        let size = StillSize { width, height };
+        assert_eq!((still.kind(), still.size(), still.bytes().len()), (StillKind::Png, size, 6_000_000));
+    }
+    let wrong = [
+        (json!({"screen_fault": "no_picture"}), "is no PNG or JPEG"),
+        (json!({"screen_fault": "endless"}), "prints too much"),
+        (json!({"screen_bytes": 60_000_000}), "prints too much"),
+        (json!({"screen": "9000x1"}), "a side that is too long"),
+        (json!({"shell": "fails"}), "ended with status 1"),
+        (json!({"half_body": true}), "ended before its command did"),
+    ];
+    for (switches, why) in wrong {
+        watched.set(switches).await;
+        let error = watched.still().await.expect_err("no picture").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    watched.set(json!({"screen_fault": "silent"})).await;
+    let before = watched.count_commands("screencap").await;
+    let advance = async {
+        watched.until_asked("screencap", before + 1).await;
+        watched.clock.advance(Duration::from_secs(5));
+    };
+    let error = tokio::join!(watched.still(), advance).0.expect_err("no picture").to_string();
+    assert!(error.contains("did not answer in time"), "{error}");
+    watched.until_no_command_runs().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inputs_arrive_as_they_are_and_no_text_is_in_a_command_or_an_error() {
+    let (watched, mut seen) = (Watched::new().await, 0);
+    for text in ["it's \"$(reboot)\";", "%s", " 100% sure %%s\\n", "-d", "* ? ~ `id` && |", "!"] {
+        watched.input(json!({"text": text})).await.expect("typed");
+        let given = watched.inputs(&mut seen).await;
+        assert!(given.iter().all(|words| words[0] == "text"), "{given:?}");
+        // As Android's `input` does.
+        let typed = given.iter().filter_map(|words| words[1].as_str()).map(|text| text.replace("%s", " "));
+        assert_eq!(typed.collect::<String>(), text);
+    }
+    let swipe = json!({"from": {"x": 1, "y": 2}, "to": {"x": 3, "y": 4}, "milliseconds": 500});
+    for input in [json!({"touch": {"x": 10, "y": 20}}), json!({"swipe": swipe}), json!({"key": "recents"})] {
+        watched.input(input).await.expect("done");
+    }
+    let [tap, swipe, key] =
+        [vec!["tap", "10", "20"], vec!["swipe", "1", "2", "3", "4", "500"], vec!["keyevent", "187"]];
+    assert_eq!(watched.inputs(&mut seen).await, [json!(tap), json!(swipe), json!(key)]);
+    watched.set(json!({"shell": "fails"})).await;
+    for text in ["open-sesame", "öpen-sesame"] {
+        let error = watched.input(json!({"text": text})).await.expect_err("not typed").to_string();
+        assert!(!error.contains("sesame"), "{error}");
+    }
+    assert_eq!(watched.count_commands("sesame").await + watched.count_commands("reboot").await, 0);
+    // A command that the phone takes late finds no line and does nothing.
+    assert_eq!(watched.count_commands("read go&&input ").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_phone_that_has_the_connection_is_neither_shown_nor_operated() {
+    let (watched, mut seen) = (Watched::new().await, 0);
+    let mark = "echo 00112233445566778899aabbccddeeff >/data/local/tmp/.cloudphone";
+    watched.adapter.run(&watched.phone, mark).await.expect("marked");
+    for ended in [watched.still().await.map(drop), watched.input(json!({"key": "home"})).await] {
+        let error = ended.expect_err("refused").to_string();
+        assert!(error.contains("another phone has this address"), "{error}");
+    }
+    assert!(watched.inputs(&mut seen).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_work_on_a_phone_goes_first_and_the_picture_is_taken_after_it() {
+    let watched = Watched::new().await;
+    for kind in 0..6 {
+        let (pictures, all) = (watched.count_commands("screencap").await, watched.count_commands("shell,").await);
+        watched.set(json!({"screen_fault": "silent"})).await;
+        let watching = Arc::clone(&watched);
+        let still = tokio::spawn(async move { watching.still().await });
+        watched.until_asked("screencap", pictures + 1).await;
+        // The work hangs until it is dropped.
+        watched.set(json!({"shell": {"value": "hangs", "calls": 1}})).await;
+        let worker = Arc::clone(&watched);
+        let working = tokio::spawn(async move { worker.work(kind).await });
+        watched.until_asked("shell,", all + 2).await;
+        watched.until_no_command_runs().await;
+        assert_eq!((watched.count_commands("screencap").await, still.is_finished()), (pictures + 1, false), "{kind}");
+        working.abort();
+        still.await.expect("no panic").expect("a picture, though the first never ended");
+        assert_eq!(watched.count_commands("screencap").await, pictures + 2, "{kind}");
+    }
+    watched.set(json!({"shell": "hangs"})).await;
+    let still = async {
+        let late = async { watched.clock.advance(Duration::from_secs(5)) };
+        tokio::join!(biased; watched.still(), late).0
+    };
+    let error = tokio::select! {
+        biased;
+        () = watched.work(2) => panic!("the work hangs"),
+        late = still => late.expect_err("no time is left").to_string(),
+    };
+    assert!(error.contains("took the time of the picture"), "{error}");
+}
