@@ -184,7 +184,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
             }
             PlatformConfig::Adb(settings) => {
                 let adapter = Adb::new(name.clone(), *settings, readings, place, time).context(cannot)?;
-                let adapter = Arc::new(adapter.with_screens(true));
+                let adapter = Arc::new(adapter.with_screens(passes.have_page()));
                 background.push(Box::pin(adapter.keep_fresh()));
                 adapter
             }

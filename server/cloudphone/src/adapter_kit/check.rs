@@ -11,7 +11,8 @@ use crate::phones::contract::{
     SetProxyArgs,
 };
 use crate::phones::port::{
-    DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Pace, Platform, Through, Unreachable,
+    DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Pace, Platform, StillSize, Through,
+    Unreachable,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -131,17 +132,11 @@ async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
         return Finding::sound(STEP, format!("{} does not offer one{why}", phone.id));
     }
     if let Some(screen) = platform.screen(&phone.id) {
-        let still = screen.still(&phone.id).await.map(|still| (still.size(), still.bytes().len()));
-        return match still {
-            Ok((StillSize { width, height }, bytes)) => {
-                Finding::sound(STEP, format!("{} shows a picture of {width} by {height} pixels, {bytes} bytes", phone.id))
-            }
-            Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), "see that it can take screenshots"),
-        };
-    }
-    if let Some(screen) = platform.screen(&phone.id) {
         return match screen.still(&phone.id).await {
-            Ok(_) => Finding::sound(STEP, format!("a picture of {} was taken; it is not shown", phone.id)),
+            Ok(still) => {
+                let StillSize { width, height } = still.size();
+                Finding::sound(STEP, format!("a picture of {} was taken, of {width} by {height} pixels", phone.id))
+            }
             Err(error) => Finding::faulty(STEP, error.to_string(), "see that the phone is awake, and try again"),
         };
     }

@@ -5,7 +5,8 @@ use super::{Rack, id};
 use cloudphone::adapter_kit::shell::Shell;
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{
-    CheckPort, Direction, ReadPort, Screen, ScreenInput, Still, StillKind, StillSize, Unreachable, WritePort,
+    CheckPort, Direction, InputError, ReadPort, Screen, ScreenInput, Still, StillKind, StillSize, Unreachable,
+    WritePort,
 };
 use cloudphone::platforms::adb::{Adb, AdbPrograms};
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ impl Watched {
         self.adapter.screen(&self.phone).expect("each phone has a screen").still(&self.phone).await
     }
 
-    async fn input(&self, input: Value) -> Result<(), Unreachable> {
+    async fn input(&self, input: Value) -> Result<(), InputError> {
         let input: ScreenInput = serde_json::from_value(input).expect("an input");
         self.adapter.input(&self.phone, &input).await
     }

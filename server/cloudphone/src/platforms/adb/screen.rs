@@ -9,10 +9,10 @@ use super::Adb;
 use super::facts::{OTHER_PHONE, on_marked};
 use super::wire::STREAM_MAX;
 use crate::phones::contract::DeviceId;
-use crate::phones::port::{Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
+use crate::phones::port::{InputError, Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
 use std::time::Duration;
 use tokio::sync::watch;
-use toolwarrant::Timestamp;
+use toolwarrant::{BoxFuture, Timestamp};
 
 const STILL_WITHIN: Duration = Duration::from_secs(5);
 
@@ -97,7 +97,7 @@ impl Screen for Adb {
         })
     }
 
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> Query<'a, ()> {
+    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>> {
         Box::pin(async move {
             let once = |command: String| (format!("read go&&input {command}"), "\n".to_owned());
             let (script, lines) = match input {
@@ -109,7 +109,7 @@ impl Screen for Adb {
                 ScreenInput::Text(typed) => (TYPE.to_owned(), lines(typed.as_str())?),
             };
             let until = self.clock.now().plus(INPUT_WITHIN);
-            self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await.map(drop)
+            Ok(self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await.map(drop)?)
         })
     }
 }
@@ -132,10 +132,10 @@ fn code(key: ScreenKey) -> u8 {
 
 /// Returns the lines for [`TYPE`]. `input text` makes a blank of each `%s`, and has no other way to
 /// write these two characters than one after the other.
-fn lines(typed: &str) -> Result<String, Unreachable> {
+fn lines(typed: &str) -> Result<String, InputError> {
     match typed.is_ascii() {
         true => Ok(typed.replace("%s", "%\ns").replace(' ', "%s") + "\n\n"),
-        false => Err(Unreachable("this phone takes only ASCII text".into())),
+        false => Err(InputError::Refused("this phone takes only the characters of ASCII")),
     }
 }
 
@@ -153,8 +153,7 @@ mod tests {
             let body = lines.strip_suffix("\n\n").unwrap();
             assert!(body.lines().all(|line| !line.is_empty() && !line.contains(char::is_whitespace)), "{lines:?}");
         }
-        let Unreachable(why) = lines("pässword").unwrap_err();
-        assert_eq!(why.as_str(), "this phone takes only ASCII text");
+        assert!(matches!(lines("pässword"), Err(InputError::Refused(_))));
     }
 
     #[tokio::test]
