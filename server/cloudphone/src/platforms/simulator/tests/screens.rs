@@ -60,6 +60,8 @@ async fn a_person_types_a_note_and_switches_a_proxy_off_until_a_command_sets_one
     wait(&sim, 5_000);
     assert_eq!(read(&sim, 10).proxy.as_ref().unwrap().host.as_str(), "proxy.example.com");
     check(&sim, 10, &["http://proxy.example.com:8080"]).await;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/phone.svg");
+    assert_eq!(std::fs::read_to_string(page).unwrap(), draw(&sim, 10).await, "docs/phone.svg is this drawing");
 }
 
 #[tokio::test]
