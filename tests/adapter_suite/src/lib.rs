@@ -10,10 +10,12 @@ mod case;
 mod judge;
 mod play;
 mod rig;
+mod screen;
 
 pub use case::{MISHAPS, Mishap, OPERATIONS, Operation, PhoneDeed};
 pub use judge::CaseEnd;
 pub use rig::Double;
+pub use screen::watch;
 
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;

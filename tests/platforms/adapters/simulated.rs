@@ -6,7 +6,7 @@ use cloudphone::phones::port::{Platform, PlatformName};
 use cloudphone::platforms::simulator::{Change, Part, Sim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use toolwarrant::{BoxFuture, Clock};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 
 #[derive(Default)]
 struct Simulated {
@@ -75,4 +75,11 @@ impl Double for Simulated {
 #[tokio::test]
 async fn no_fault_of_simulated_phones_breaks_a_promise() {
     insta::assert_snapshot!(super::table(Arc::new(Simulated::default()), &OPERATIONS).await);
+}
+
+#[tokio::test]
+async fn a_simulated_phone_keeps_the_promises_of_a_screen() {
+    let sim = Sim::new(1, 12, Clock::manual(Timestamp(0)), &[0; 32]);
+    let id = sim.phones_of(Part::Plain).next().expect("a phone");
+    assert!(adapter_suite::watch(&sim, &id).await.is_empty());
 }

@@ -14,6 +14,7 @@ mod reading;
 mod screen;
 mod snapshot;
 mod start;
+mod unreachable;
 
 pub use exits::{Exits, NOTHING_ARRIVED, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
@@ -21,6 +22,7 @@ pub use reading::{DeviceReading, Offers, Pace, Paces};
 pub use screen::{InputError, Point, Screen, ScreenInput, ScreenKey, Still, StillKind, StillSize, Typed};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
+pub use unreachable::{Query, Unreachable};
 
 use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use serde::Serialize;
@@ -39,9 +41,6 @@ pub type See<'a> = &'a mut dyn FnMut(&[&Arc<DeviceSnapshot>]);
 
 /// The result of reading one phone; `None` if there is no such phone.
 pub type Found = Result<Option<Arc<DeviceSnapshot>>, Unreachable>;
-
-/// A question to the platform. The caller awaits the answer.
-pub type Query<'a, T> = BoxFuture<'a, Result<T, Unreachable>>;
 
 /// An adapter: everything that a platform is asked for.
 pub trait Platform: ReadPort + WritePort + CheckPort {}
@@ -291,11 +290,6 @@ pub struct Session {
     /// The time at which the token expires, if the platform reports it.
     pub expires_at: Option<Timestamp>,
 }
-
-/// The error for a platform that gave no usable answer. The text is for the log only.
-#[derive(Clone, Debug, Error)]
-#[error("upstream unreachable: {}", .0.as_str())]
-pub struct Unreachable(pub Remark);
 
 /// The reason that no session was issued. The texts are for the log only.
 #[derive(Clone, Debug, Error)]

@@ -9,7 +9,9 @@
 mod cast;
 mod control;
 mod fleet;
+mod handset;
 mod journal;
+mod picture;
 mod screen;
 mod table;
 mod truth;
@@ -23,9 +25,9 @@ use crate::phones::contract::{
 };
 use crate::phones::port::{AtHand, DeviceReading, Offers, Paces, ReadPort, See, Session, SessionError, Unreachable};
 use fleet::{Draw, device_id, mix};
+use handset::Screens;
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
-use screen::Screens;
 use sha2::Sha256;
 use std::borrow::Cow;
 use std::cell::LazyCell;

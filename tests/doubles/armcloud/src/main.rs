@@ -8,6 +8,7 @@ mod requests;
 mod sign;
 // The state of the pads.
 mod addresses;
+mod display;
 mod truth;
 // Switches and the journal.
 mod journal;

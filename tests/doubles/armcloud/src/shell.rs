@@ -5,8 +5,9 @@
 //! `Phone`. A script that avoids the PATH (`/usr/bin/id`, or `< /proc/uptime`) sees this machine,
 //! which no real phone would show.
 
+use crate::display::Display;
 use crate::switches::{Asked, Switch};
-use crate::tools::{ALWAYS, Display, Phone, SCREEN};
+use crate::tools::{ALWAYS, Phone, SCREEN};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use anyhow::{Context as _, Result};

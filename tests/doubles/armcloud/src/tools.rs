@@ -8,7 +8,6 @@ mod toybox;
 
 use phone::Failure;
 pub(crate) use phone::{ALWAYS, Phone, SCREEN};
-pub(crate) use screen::Display;
 use std::process::ExitCode;
 
 pub(crate) fn is_tool(name: &str) -> bool {

@@ -125,6 +125,12 @@ async fn a_picture_arrives_whole_or_is_an_error_within_its_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_behind_adb_keeps_the_promises_of_a_screen() {
+    let watched = Watched::new().await;
+    assert!(adapter_suite::watch(&*watched.adapter, &watched.phone).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inputs_arrive_as_they_are_and_no_text_is_in_a_command_or_an_error() {
     let (watched, mut seen) = (Watched::new().await, 0);
     for text in ["it's \"$(reboot)\";", "%s", " 100% sure %%s\\n", "-d", "* ? ~ `id` && |", "!"] {
@@ -157,8 +163,9 @@ async fn another_phone_that_has_the_connection_is_neither_shown_nor_operated() {
     let (watched, mut seen) = (Watched::new().await, 0);
     let mark = "echo 00112233445566778899aabbccddeeff >/data/local/tmp/.cloudphone";
     watched.adapter.run(&watched.phone, mark).await.expect("marked");
-    for ended in [watched.still().await.map(drop), watched.input(json!({"key": "home"})).await] {
-        let error = ended.expect_err("refused").to_string();
+    let shown = watched.still().await.map(drop).map_err(|error| error.to_string());
+    let taken = watched.input(json!({"key": "home"})).await.map_err(|error| error.to_string());
+    for error in [shown, taken].map(|ended| ended.expect_err("refused")) {
         assert!(error.contains("another phone has this address"), "{error}");
     }
     assert!(watched.inputs(&mut seen).await.is_empty());

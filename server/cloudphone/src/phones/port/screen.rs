@@ -1,6 +1,7 @@
 //! The screen of a phone: pictures of it, and input for it.
 
-use super::{DeviceId, Query, Unreachable};
+use super::unreachable::{Query, Unreachable};
+use crate::phones::contract::DeviceId;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};

@@ -152,7 +152,7 @@ mod tests {
 
     fn rig() -> (Clock, Arc<Readers>, Arc<Counter>, DeviceId) {
         let clock = Clock::manual(Timestamp(1_000_000));
-        let id = DeviceId::new("phone-1").ok().expect("an id");
+        let id = DeviceId::new("phone-1").expect("an id");
         (clock.clone(), Arc::new(Readers::new(clock)), Arc::default(), id)
     }
 

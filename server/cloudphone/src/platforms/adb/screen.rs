@@ -11,7 +11,6 @@ use super::wire::STREAM_MAX;
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{InputError, Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
 use std::time::Duration;
-use tokio::sync::watch;
 use toolwarrant::{BoxFuture, Timestamp};
 
 const STILL_WITHIN: Duration = Duration::from_secs(5);
@@ -24,38 +23,6 @@ const PICTURE_MAX: usize = Still::BYTES_MAX + Still::BYTES_MAX / 64;
 
 /// Types each line of its standard input until an empty one.
 const TYPE: &str = "while read -r t&&[ \"$t\" ];do input text \"$t\" </dev/null||exit 1;done";
-
-/// Readings and commands that are under way, each with its phone.
-#[derive(Debug, Default)]
-pub(super) struct OtherWork(watch::Sender<Vec<DeviceId>>);
-
-/// Lets pictures of the phone wait until it is dropped.
-pub(super) struct WorkUnderWay<'a> {
-    all: &'a OtherWork,
-    id: &'a DeviceId,
-}
-
-impl OtherWork {
-    pub(super) fn begin<'a>(&'a self, id: &'a DeviceId) -> WorkUnderWay<'a> {
-        self.0.send_modify(|ids| ids.push(id.clone()));
-        WorkUnderWay { all: self, id }
-    }
-
-    async fn wait_until(&self, is_under_way: bool, id: &DeviceId) {
-        // The sender is not dropped meanwhile.
-        let _ = self.0.subscribe().wait_for(|ids| ids.contains(id) == is_under_way).await;
-    }
-}
-
-impl Drop for WorkUnderWay<'_> {
-    fn drop(&mut self) {
-        self.all.0.send_modify(|ids| {
-            if let Some(at) = ids.iter().position(|id| id == self.id) {
-                ids.swap_remove(at);
-            }
-        });
-    }
-}
 
 impl Adb {
     /// Returns the output of a command. It does nothing on another phone that has this one's
@@ -154,20 +121,5 @@ mod tests {
             assert!(body.lines().all(|line| !line.is_empty() && !line.contains(char::is_whitespace)), "{lines:?}");
         }
         assert!(matches!(lines("pässword"), Err(InputError::Refused(_))));
-    }
-
-    #[tokio::test]
-    async fn work_on_a_phone_counts_until_the_last_of_it_has_ended() {
-        let (work, phones) = (OtherWork::default(), ["rack-a", "rack-b"].map(|id| DeviceId::new(id).unwrap()));
-        let is_idle = |phone: usize| {
-            let waited = work.wait_until(false, &phones[phone]);
-            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-            std::pin::pin!(waited).poll(&mut context).is_ready()
-        };
-        let (first, second, other) = (work.begin(&phones[0]), work.begin(&phones[0]), work.begin(&phones[1]));
-        for (guard, idle) in [(first, [false, false]), (other, [false, true]), (second, [true, true])] {
-            drop(guard);
-            assert_eq!([is_idle(0), is_idle(1)], idle);
-        }
     }
 }

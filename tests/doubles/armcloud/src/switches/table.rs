@@ -1,6 +1,6 @@
 //! The names of all switches, their values and their effects.
 
-use crate::tools::Display;
+use crate::display::Display;
 use serde_json::Value;
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The phone that a tool runs on, and the failure of a tool.
 
-use super::screen::Display;
+use crate::display::Display;
 use crate::net;
 use crate::traffic::{Hop, Journey, Way};
 use serde::{Deserialize, Serialize};

@@ -2,24 +2,10 @@
 //! given.
 
 use super::phone::{Failure, Phone};
+use crate::display::Display;
 use crate::net;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::{self, Write as _};
-
-/// How `screencap` behaves.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Display {
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    /// Zeros after the picture fill it up.
-    pub(crate) bytes: usize,
-    pub(crate) fault: Option<String>,
-}
-
-impl Display {
-    pub(crate) const FAULTS: [&str; 4] = ["no_picture", "endless", "silent", "turns"];
-}
 
 pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     if arguments != ["-p"] {

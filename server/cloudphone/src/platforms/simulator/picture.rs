@@ -1,19 +1,14 @@
 //! The pictures of simulated phones, as SVG without scripts, styles and references. Text from
 //! outside gets in through [`escape`] only.
 
-use super::{App, ScreenState};
+use super::handset::{App, Area, NOTES, SETTINGS, SWITCH, ScreenState};
 use crate::phones::contract::{DeviceState, Proxy};
-use crate::phones::port::{DeviceReading, Point, Still, StillSize};
+use crate::phones::port::{DeviceReading, Still, StillSize};
 use std::net::IpAddr;
 use toolwarrant::Timestamp;
 use toolwarrant::text::{Untrusted, deceives};
 
 const SIZE: StillSize = StillSize { width: 360, height: 640 };
-
-pub(super) const NOTES: Area = Area { x: 64, y: 376, width: 96, height: 112 };
-pub(super) const SETTINGS: Area = Area { x: 200, y: 376, width: 96, height: 112 };
-pub(super) const BACK: Area = Area { x: 0, y: 40, width: 112, height: 56 };
-pub(super) const SWITCH: Area = Area { x: 16, y: 108, width: 328, height: 108 };
 
 /// Lines and columns of the note, and columns of other values.
 const NOTE_LINES: usize = 20;
@@ -23,24 +18,6 @@ const COLUMNS: usize = 34;
 const INK: &str = "#1b2233";
 const QUIET: &str = "#566074";
 const LINK: &str = "#2450c8";
-
-pub(super) struct Area {
-    x: u32,
-    y: u32,
-    width: u32,
-    height: u32,
-}
-
-impl Area {
-    pub(super) fn has(&self, point: Point) -> bool {
-        let Self { x, y, width, height } = *self;
-        (x..x + width).contains(&point.x) && (y..y + height).contains(&point.y)
-    }
-}
-
-pub(super) fn is_swipe_home(from: Point, to: Point) -> bool {
-    from.y >= 592 && to.y.saturating_add(80) <= from.y
-}
 
 pub(super) struct Picture<'a> {
     pub(super) now: Timestamp,
