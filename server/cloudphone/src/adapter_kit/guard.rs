@@ -1,6 +1,6 @@
 //! The guard of a platform decides when a call may start, so that neither side is overloaded.
 //!
-//! A call asks for a [`Pass`] before it starts, and reports its end with it. The line applies the
+//! A call asks for a [`Admission`] before it starts, and reports its end with it. The line applies the
 //! platform's limits. The circuit is open while the platform cannot be reached or refuses the
 //! credentials. Then writes are refused, and a read tests if the platform is available again.
 
@@ -73,7 +73,7 @@ impl Guard {
 
     /// Waits until a call may start, or fails at once if it is known that it may not before
     /// `deadline`.
-    pub async fn admit(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
+    pub async fn admit(&self, class: Class, deadline: Timestamp) -> Result<Admission<'_>, Withheld> {
         let admitted = self.wait(class, deadline).await;
         if admitted.is_err() {
             self.state().counts.withheld += 1;
@@ -117,7 +117,7 @@ impl Guard {
         }
     }
 
-    async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
+    async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Admission<'_>, Withheld> {
         let number = self.state().line.join(class).ok_or(Withheld::Crowded)?;
         let place = Place { guard: self, number, class };
         loop {
@@ -133,7 +133,7 @@ impl Guard {
         }
     }
 
-    fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Pass<'a>>, Withheld> {
+    fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Admission<'a>>, Withheld> {
         let now = self.clock.now();
         let mut state = self.state();
         state.circuit.check(place.class, now)?;
@@ -149,7 +149,7 @@ impl Guard {
                 state.line.start(place.class, now);
                 state.retries = (state.retries + 1).min(RETRIES_MAX);
                 let is_trial = state.circuit.start();
-                Turn::Now(Pass { guard: self, class: place.class, is_trial, end: None })
+                Turn::Now(Admission { guard: self, class: place.class, is_trial, end: None })
             }
         };
         Ok(turn)
@@ -175,20 +175,20 @@ impl Drop for Place<'_> {
 
 /// Permission for one call. One that is dropped without [`Self::end`] was given up.
 #[derive(Debug)]
-pub struct Pass<'a> {
+pub struct Admission<'a> {
     guard: &'a Guard,
     class: Class,
     is_trial: bool,
     end: Option<CallEnd>,
 }
 
-impl Pass<'_> {
+impl Admission<'_> {
     pub fn end(mut self, end: CallEnd) {
         self.end = Some(end);
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Admission<'_> {
     fn drop(&mut self) {
         let Self { guard, class, is_trial, end } = *self;
         let now = guard.clock.now();

@@ -141,7 +141,7 @@ pub trait WritePort: Send + Sync + 'static {
     }
 
     /// Issues a screen session of the platform, which is valid for this phone and mode only. It is
-    /// asked only for phones without [`Self::screen`].
+    /// asked for phones without [`Self::screen`], and for all if this server has no page.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 
     /// Returns what the platform can do if the answer to a command on this phone is lost, and what

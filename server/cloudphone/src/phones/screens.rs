@@ -8,12 +8,12 @@ mod viewers;
 
 use super::contract::{DeviceId, SessionMode};
 use super::devices::Phones;
-use super::port::{InputError, Point, Screen, ScreenInput, StillSize};
+use super::port::{InputError, Point, Screen, ScreenInput, StillSize, Unreachable};
 use reader::{ReadFailure, Readers};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::page::{Page, PageAnswer, PageError, PageFile, PageRequest, Pass};
+use toolwarrant::page::{PageAnswer, PageError, PageFile, PageRequest, Pass, WebPage};
 use toolwarrant::text::{Words, words};
 use toolwarrant::{BoxFuture, Clock};
 use viewers::Viewers;
@@ -22,6 +22,9 @@ pub const PATH: &str = "/screen";
 
 /// Below the timeouts of common proxies.
 const HELD: Duration = Duration::from_secs(20);
+
+/// A swipe takes up to 5 s of it.
+const INPUT_WITHIN: Duration = Duration::from_secs(12);
 
 const SWIPE_MAX_MILLISECONDS: u16 = 5_000;
 
@@ -73,7 +76,8 @@ impl Screens {
         let after = after
             .ok_or_else(|| PageError::Malformed("the query is `after=`, and the number of the last picture".into()))?;
         let _place = self.viewers.enter(id, pass.application()).map_err(PageError::TooMany)?;
-        let newer = self.readers.of(id).wait_for_newer(self.screen(id)?, id, after);
+        let reader = self.readers.of(id);
+        let newer = reader.wait_for_newer(self.screen(id)?, id, after);
         match self.clock.before(self.clock.now().plus(HELD), newer).await {
             None => Ok(PageAnswer::Nothing),
             Some(Ok(shown)) => {
@@ -92,12 +96,13 @@ impl Screens {
         let input: ScreenInput = serde_json::from_slice(body).map_err(|_| PageError::Malformed(INPUTS.into()))?;
         check(&input, self.readers.of(id).size()).map_err(PageError::Malformed)?;
         pass.note_input();
-        match self.screen(id)?.input(id, &input).await {
+        let sent = self.clock.before(self.clock.now().plus(INPUT_WITHIN), self.screen(id)?.input(id, &input));
+        match sent.await.unwrap_or_else(|| Err(Unreachable("it did not answer in time".into()).into())) {
             Ok(()) => Ok(PageAnswer::Nothing),
             Err(InputError::Refused(why)) => Err(PageError::Malformed(why.into())),
             Err(InputError::Unreachable(error)) => {
                 tracing::warn!(device_id = id.as_str(), %error, "an input did not reach a phone");
-                Err(self.explain(id, "the phone did not take the input").await)
+                Err(self.explain(id, "the phone may not have taken the input: look at it before you repeat it").await)
             }
         }
     }
@@ -117,7 +122,7 @@ impl Screens {
     }
 }
 
-impl Page for Screens {
+impl WebPage for Screens {
     fn path(&self) -> &'static str {
         PATH
     }

@@ -7,7 +7,7 @@ use toolwarrant_base::wording::Words;
 
 /// A page that holders of a pass open. The framework serves its files to everybody, and passes on
 /// requests of holders alone. A request ends with the right of its holder.
-pub trait Page: Send + Sync + 'static {
+pub trait WebPage: Send + Sync + 'static {
     /// The path, such as `/door`. Everything else has a name below it.
     fn path(&self) -> &'static str;
 
@@ -37,7 +37,7 @@ pub enum PageRequest<'a> {
     Read {
         /// Below the path of the page.
         name: &'a str,
-        /// What follows the `?`, or nothing.
+        /// The text after the `?`, or nothing.
         query: &'a str,
     },
     /// A POST of JSON.

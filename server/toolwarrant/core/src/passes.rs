@@ -1,8 +1,9 @@
-//! Passes: each lets its holder, who has no key, use one target in one mode on a page of the service.
+//! Passes: each lets its holder, who has no key, use one target in one mode on a page of the
+//! service.
 //!
 //! A pass ends with its time, and with the right of the call that issued it. Passes are in memory
-//! alone, by the SHA-256 of their tokens, so a restart ends them. The audit has a line when a holder
-//! opens the page and one when it is closed. Start at [`Passes`].
+//! alone, by the SHA-256 of their tokens, so a restart ends them. The audit has a line when a
+//! holder opens the page and one when it is closed. Start at [`Passes`].
 
 use crate::access::Caller;
 use crate::catalogue::ToolDef;
@@ -33,7 +34,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The passes that handlers issue, and the page that they open. Clones share them.
 #[derive(Clone)]
-pub struct Passes(Arc<Inner>);
+pub struct Passes(Arc<PassStore>);
 
 impl fmt::Debug for Passes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +42,7 @@ impl fmt::Debug for Passes {
     }
 }
 
-struct Inner {
+struct PassStore {
     clock: Clock,
     random: Random,
     /// Without a slash at its end. `None` if browsers cannot reach the page safely.
@@ -55,7 +56,7 @@ struct Inner {
 pub struct Opening {
     /// The path of the page, such as `/door`.
     pub path: &'static str,
-    /// What the holder may do.
+    /// The acts that the holder may do, as a name.
     pub mode: &'static str,
     /// The time until the pass ends, used or not.
     pub lasts: Duration,
@@ -93,7 +94,7 @@ impl Passes {
     pub fn new(clock: Clock, random: Random, url: &str) -> Self {
         let url = url.trim_end_matches('/');
         let url = WebUrl::of_this_server(url).map(|_| url.into());
-        Self(Arc::new(Inner { clock, random, url, live: Mutex::default(), opened: Notify::new() }))
+        Self(Arc::new(PassStore { clock, random, url, live: Mutex::default(), opened: Notify::new() }))
     }
 
     /// Returns true if passes can be issued.
@@ -107,7 +108,7 @@ impl Passes {
     /// # Errors
     /// There is no page, no target, or no randomness.
     pub fn issue(&self, call: &Call<'_>, opening: Opening) -> Result<Issued, NoPass> {
-        let Inner { clock, random, url, .. } = &*self.0;
+        let PassStore { clock, random, url, .. } = &*self.0;
         let Opening { path, mode, lasts } = opening;
         let url = url.as_ref().ok_or(NoPass::NoPage)?;
         let target = call.notes().0.ok_or(NoPass::NoTarget)?.into();
@@ -132,7 +133,7 @@ impl Passes {
 
     pub(crate) fn find(&self, token: &str) -> Option<Arc<Pass>> {
         let found = self.live().get(&digest(token)).cloned();
-        found.filter(|pass| pass.expires_at > self.0.clock.latest())
+        found.filter(|pass| pass.expires_at > self.0.clock.latest() && !pass.uses().ended)
     }
 
     pub(crate) fn end(&self, pass: &Arc<Pass>) {

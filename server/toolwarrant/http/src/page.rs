@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use toolwarrant_base::survive;
 use toolwarrant_core::failure::Failure;
-use toolwarrant_core::page::{Page, PageAnswer, PageError, PageFile, PageRequest};
+use toolwarrant_core::page::{PageAnswer, PageError, PageFile, PageRequest, WebPage};
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, Visit};
 use toolwarrant_core::tasks::LongPoll;
@@ -23,7 +23,7 @@ const INPUT_MAX: usize = 4 * 1024;
 /// A page, and the passes that open it.
 #[derive(Clone)]
 pub struct OfferedPage {
-    pub page: Arc<dyn Page>,
+    pub page: Arc<dyn WebPage>,
     pub passes: Passes,
 }
 
@@ -125,7 +125,7 @@ async fn read_input<H: Handlers>(
 
 /// Answers with the end of the right if that comes first, and with nothing if the client leaves.
 async fn hold(
-    page: &dyn Page,
+    page: &dyn WebPage,
     visit: &Visit<'_>,
     request: PageRequest<'_>,
     peer: Option<&Peer>,

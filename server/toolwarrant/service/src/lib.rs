@@ -113,7 +113,7 @@ pub mod http {
 
 /// A page of the service, for people in a browser who hold a pass.
 pub mod page {
-    pub use toolwarrant_core::page::{Page, PageAnswer, PageError, PageFile, PageRequest};
+    pub use toolwarrant_core::page::{PageAnswer, PageError, PageFile, PageRequest, WebPage};
     pub use toolwarrant_core::passes::{Issued, NoPass, Opening, Pass, Passes};
 }
 
@@ -133,7 +133,7 @@ pub mod base {
 #[doc(hidden)]
 pub mod composition {
     pub use crate::core::{Core, CoreParts};
-    pub use crate::service::ServiceParts;
+    pub use crate::service::TestParts;
 }
 
 /// For generated code only.

@@ -8,7 +8,7 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
-use toolwarrant_core::page::Page;
+use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::data::DataFolder;
@@ -46,14 +46,14 @@ pub struct Service<H, C = NoCommands> {
     pub(crate) own: Option<CommandRunner>,
     pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
-    pub(crate) page: Option<Arc<dyn Page>>,
+    pub(crate) page: Option<Arc<dyn WebPage>>,
     pub(crate) serves: Option<String>,
     pub(crate) hint: &'static str,
     commands: PhantomData<fn() -> C>,
 }
 
 #[doc(hidden)]
-pub type ServiceParts<H> = (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>, Option<Arc<dyn Page>>);
+pub type TestParts<H> = (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>, Option<Arc<dyn WebPage>>);
 
 impl<H: Handlers> Service<H> {
     /// Makes a service without tasks. `handlers` is the generated `Contract` around the type that
@@ -116,14 +116,14 @@ impl<H, C> Service<H, C> {
     /// Adds a page, for people in a browser who hold a pass. Handlers issue passes with
     /// [`Setup::passes`].
     #[must_use]
-    pub fn page(self, page: Arc<dyn Page>) -> Self {
+    pub fn page(self, page: Arc<dyn WebPage>) -> Self {
         Self { page: Some(page), ..self }
     }
 
     /// Returns the parts for `toolwarrant-testing`.
     #[doc(hidden)]
     #[must_use]
-    pub fn into_parts(self) -> ServiceParts<H> {
+    pub fn into_parts(self) -> TestParts<H> {
         let Self { handlers, executor, background, page, .. } = self;
         (handlers, executor, background, page)
     }

@@ -23,7 +23,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::counts::Requests;
-use toolwarrant_core::page::Page;
+use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Registry, unknown_permissions};
@@ -127,7 +127,7 @@ impl Start {
         &self,
         core: Core,
         handlers: H,
-        page: Option<Arc<dyn Page>>,
+        page: Option<Arc<dyn WebPage>>,
     ) -> Result<Answering> {
         let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());

@@ -8,15 +8,16 @@ use serde::de::{Deserializer, Error};
 use thiserror::Error as ThisError;
 use toolwarrant::BoxFuture;
 
-/// Takes pictures of screens and sends input to them. The adapter sets a deadline for both methods,
-/// of a few seconds.
+/// Takes pictures of screens and sends input to them. The server drops a picture after 8 s, an
+/// input after 12 s, and either if the one who waits for it leaves.
 pub trait Screen: Send + Sync {
-    /// Takes a picture of the screen as it is now. At most two are asked for in a second, and only
-    /// while somebody watches.
+    /// Takes a picture of the screen as it is now. At most two of a phone are asked for in a
+    /// second, one after the other, and only while somebody watches.
     fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still>;
 
-    /// Sends one input. Points lie within the latest picture. The input is never stored or logged,
-    /// and is not repeated after an error.
+    /// Sends one input. Points lie within the latest picture. Inputs of several people can run at
+    /// once, and beside a picture. An input is never stored or logged, and is not repeated after an
+    /// error.
     fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>>;
 }
 
@@ -84,7 +85,7 @@ impl Still {
         Self { kind: StillKind::Svg, size, bytes: drawing.into() }
     }
 
-    /// Makes a picture from outside. Only its head is read.
+    /// Makes a picture from outside. Only its head is read, so it may not be whole.
     ///
     /// # Errors
     /// The bytes are no PNG or JPEG, or too many, or the sides are too long.
@@ -153,7 +154,7 @@ fn size_of_jpeg(bytes: &[u8]) -> Option<StillSize> {
 pub enum ScreenInput {
     /// A short touch.
     Touch(Point),
-    /// A finger that moves in a straight line.
+    /// A finger that moves in a straight line. Without a distance it is a long touch.
     Swipe {
         /// The first point.
         from: Point,
@@ -164,7 +165,7 @@ pub enum ScreenInput {
     },
     /// A key.
     Key(ScreenKey),
-    /// Text for the field that has the focus.
+    /// Text for the field that has the focus. What a person types comes in pieces.
     Text(Typed),
 }
 

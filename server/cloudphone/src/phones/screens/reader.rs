@@ -4,6 +4,7 @@
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{Screen, Still, StillSize, Unreachable};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex as PlainMutex};
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -12,12 +13,21 @@ use toolwarrant::{Clock, Timestamp};
 
 const STILL_EVERY: Duration = Duration::from_millis(500);
 
-/// A page asks again at once, so a phone that nobody has asked for is not watched.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+const STILL_WITHIN: Duration = Duration::from_secs(8);
+
+/// Longer than the time after which a page asks again for a picture that could not be taken.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
 
 pub(super) struct Readers {
     clock: Clock,
     all: PlainMutex<HashMap<DeviceId, (Arc<Reader>, Timestamp)>>,
+}
+
+/// A reader that stays until nobody has used it for a while.
+pub(super) struct UsedReader<'a> {
+    readers: &'a Readers,
+    id: &'a DeviceId,
+    reader: Arc<Reader>,
 }
 
 pub(super) struct Reader {
@@ -29,11 +39,12 @@ pub(super) struct Reader {
 
 #[derive(Clone, Default)]
 struct Seen {
-    shown: Option<Arc<Shown>>,
+    shown: Option<Arc<NumberedStill>>,
     failures: u64,
+    is_failing: bool,
 }
 
-pub(super) struct Shown {
+pub(super) struct NumberedStill {
     /// Never that of another picture, even after a restart.
     pub(super) number: u64,
     pub(super) still: Still,
@@ -47,12 +58,26 @@ impl Readers {
         Self { clock, all: PlainMutex::default() }
     }
 
-    pub(super) fn of(&self, id: &DeviceId) -> Arc<Reader> {
+    pub(super) fn of<'a>(&'a self, id: &'a DeviceId) -> UsedReader<'a> {
         let (mut all, now) = (ignore_poison(self.all.lock()), self.clock.now());
         all.retain(|_, (reader, used)| Arc::strong_count(reader) > 1 || now < used.plus(FORGOTTEN_AFTER));
-        let (reader, used) = all.entry(id.clone()).or_insert_with(|| (Arc::new(Reader::new(&self.clock)), now));
-        *used = now;
-        Arc::clone(reader)
+        let (reader, _) = all.entry(id.clone()).or_insert_with(|| (Arc::new(Reader::new(&self.clock)), now));
+        UsedReader { readers: self, id, reader: Arc::clone(reader) }
+    }
+}
+
+impl Deref for UsedReader<'_> {
+    type Target = Reader;
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+impl Drop for UsedReader<'_> {
+    fn drop(&mut self) {
+        if let Some((_, used)) = ignore_poison(self.readers.all.lock()).get_mut(self.id) {
+            *used = self.readers.clock.now();
+        }
     }
 }
 
@@ -68,15 +93,15 @@ impl Reader {
 
     /// Waits for a picture other than number `after`.
     pub(super) async fn wait_for_newer(
-        self: Arc<Self>,
+        &self,
         screen: &dyn Screen,
         id: &DeviceId,
         after: u64,
-    ) -> Result<Arc<Shown>, ReadFailure> {
+    ) -> Result<Arc<NumberedStill>, ReadFailure> {
         let mut seen = self.seen.subscribe();
         let failures = seen.borrow().failures;
         loop {
-            let Seen { shown, failures: failed } = seen.borrow_and_update().clone();
+            let Seen { shown, failures: failed, is_failing: _ } = seen.borrow_and_update().clone();
             if failed != failures {
                 return Err(ReadFailure);
             }
@@ -94,9 +119,12 @@ impl Reader {
     async fn read(&self, mut begun: tokio::sync::MutexGuard<'_, Timestamp>, screen: &dyn Screen, id: &DeviceId) {
         self.clock.sleep_until(begun.plus(STILL_EVERY)).await;
         *begun = self.clock.now();
-        let read = screen.still(id).await;
-        if let Err(error) = &read {
-            tracing::debug!(device_id = id.as_str(), %error, "a screen could not be read");
+        let read = self.clock.before(begun.plus(STILL_WITHIN), screen.still(id)).await;
+        let read = read.unwrap_or_else(|| Err(Unreachable("the picture did not come in time".into())));
+        if let Err(error) = &read
+            && !self.seen.borrow().is_failing
+        {
+            tracing::warn!(device_id = id.as_str(), %error, "a screen cannot be read");
         }
         self.seen.send_if_modified(|seen| seen.note(read, *begun));
     }
@@ -105,12 +133,13 @@ impl Reader {
 impl Seen {
     /// Returns false for a picture that is equal to the last.
     fn note(&mut self, read: Result<Still, Unreachable>, now: Timestamp) -> bool {
+        self.is_failing = read.is_err();
         match (read, &self.shown) {
             (Err(_), _) => self.failures += 1,
             (Ok(still), Some(last)) if last.still == still => return false,
             (Ok(still), last) => {
                 let number = last.as_ref().map_or(0, |last| last.number + 1).max(now.0);
-                self.shown = Some(Arc::new(Shown { number, still }));
+                self.shown = Some(Arc::new(NumberedStill { number, still }));
             }
         }
         true
@@ -173,9 +202,10 @@ mod tests {
         let (clock, readers, screen, id) = rig();
         let mut viewers = JoinSet::new();
         for _ in 0..10 {
-            let (reader, screen, id) = (readers.of(&id), screen.clone(), id.clone());
+            let (readers, screen, id) = (readers.clone(), screen.clone(), id.clone());
             viewers.spawn(async move {
-                let Ok(first) = reader.clone().wait_for_newer(&*screen, &id, 0).await else { panic!("a picture") };
+                let reader = readers.of(&id);
+                let Ok(first) = reader.wait_for_newer(&*screen, &id, 0).await else { panic!("a picture") };
                 let Ok(second) = reader.wait_for_newer(&*screen, &id, first.number).await else { panic!("a picture") };
                 second.number > first.number
             });
@@ -196,8 +226,10 @@ mod tests {
     async fn another_viewer_reads_when_the_one_that_reads_leaves_and_all_are_told_of_a_failure() {
         let (clock, readers, screen, id) = rig();
         let wait = |after| {
-            let (reader, screen, id) = (readers.of(&id), screen.clone(), id.clone());
-            tokio::spawn(async move { reader.wait_for_newer(&*screen, &id, after).await.map(|shown| shown.number) })
+            let (readers, screen, id) = (readers.clone(), screen.clone(), id.clone());
+            tokio::spawn(
+                async move { readers.of(&id).wait_for_newer(&*screen, &id, after).await.map(|shown| shown.number) },
+            )
         };
         let Ok(Ok(number)) = wait(0).await else { panic!("a picture") };
         let (first, second, third) = (wait(number), wait(number), wait(number));

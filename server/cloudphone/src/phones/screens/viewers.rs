@@ -10,10 +10,10 @@ const APPLICATION_MAX: usize = 128;
 const PHONE_MAX: usize = 32;
 
 #[derive(Default)]
-pub(super) struct Viewers(Mutex<Vec<Place>>);
+pub(super) struct Viewers(Mutex<Vec<ViewerPlace>>);
 
 #[derive(Clone, PartialEq)]
-struct Place {
+struct ViewerPlace {
     id: DeviceId,
     application: Box<str>,
 }
@@ -21,13 +21,13 @@ struct Place {
 /// A place, until it is dropped.
 pub(super) struct TakenPlace<'a> {
     viewers: &'a Viewers,
-    place: Place,
+    place: ViewerPlace,
 }
 
 impl Viewers {
     pub(super) fn enter(&self, id: &DeviceId, application: &str) -> Result<TakenPlace<'_>, Words> {
         let mut places = self.places();
-        let count = |is_same: &dyn Fn(&Place) -> bool| places.iter().filter(|place| is_same(place)).count();
+        let count = |is_same: &dyn Fn(&ViewerPlace) -> bool| places.iter().filter(|place| is_same(place)).count();
         let full = [
             (count(&|place| place.id == *id), PHONE_MAX, "watch this phone"),
             (count(&|place| *place.application == *application), APPLICATION_MAX, "of this application watch a phone"),
@@ -36,12 +36,12 @@ impl Viewers {
         if let Some((_, most, what)) = full.into_iter().find(|(count, most, _)| count >= most) {
             return Err(words!["at most ", most as u64, " people at a time ", what, "; try again when one has left"]);
         }
-        let place = Place { id: id.clone(), application: application.into() };
+        let place = ViewerPlace { id: id.clone(), application: application.into() };
         places.push(place.clone());
         Ok(TakenPlace { viewers: self, place })
     }
 
-    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn places(&self) -> MutexGuard<'_, Vec<ViewerPlace>> {
         ignore_poison(self.0.lock())
     }
 }

@@ -21,15 +21,17 @@ impl SessionsTools for Phones {
         args: CreateSessionArgs,
     ) -> Result<Reply<ScreenSession>, CreateSessionError> {
         let CreateSessionArgs { device_id: _, mode } = args;
-        check_offer(CreateSessionArgs::MODE, &mode, &device.session_modes, |mode| mode.as_str())
-            .map_err(|what| CreateSessionError::NotOffered { what })?;
         let session = match self.screens.as_ref().filter(|_| self.has_screen(&device.id)) {
             Some(ScreenPasses { passes, last }) => {
                 let opening = Opening { path: PATH, mode: mode.as_str(), lasts: *last };
                 let issued = passes.issue(call, opening);
                 issued.map_err(|error| SessionError::Refused(error.to_string().into())).and_then(Session::try_from)
             }
-            None => issue(&self.platforms, device, mode).await,
+            None => {
+                check_offer(CreateSessionArgs::MODE, &mode, &device.session_modes, |mode| mode.as_str())
+                    .map_err(|what| CreateSessionError::NotOffered { what })?;
+                issue(&self.platforms, device, mode).await
+            }
         };
         let Session { token, url, expires_at } = session.map_err(|error| {
             tracing::warn!(request_id = call.request_id, %error, "no session was issued");

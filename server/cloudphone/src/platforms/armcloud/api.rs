@@ -19,7 +19,7 @@ pub use calls::{ApiCall, Family};
 pub use error::ApiError;
 
 use super::sign::{AccountKeys, Scheme, Signable};
-use crate::adapter_kit::guard::{CallEnd, Class, Guard, Pass, Withheld};
+use crate::adapter_kit::guard::{Admission, CallEnd, Class, Guard, Withheld};
 use answer::{Judged, Started};
 use anyhow::bail;
 use serde::Serialize;
@@ -263,7 +263,7 @@ impl Api {
 
     /// Makes one exchange. The caller must report the end to the pass. `signed` is the part of the
     /// body that is signed.
-    async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> CallResult<(Judged, Pass<'_>)> {
+    async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> CallResult<(Judged, Admission<'_>)> {
         let Exchange { class, call, path, body, leave } = *order;
         let deadline = leave.not_after();
         let pass = self.guard.admit(class, deadline).await.map_err(|withheld| unsent(&withheld.to_string()))?;

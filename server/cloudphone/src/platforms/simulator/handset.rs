@@ -1,4 +1,4 @@
-//! What simulated phones show: the open app, what was typed, and what an input does.
+//! The open app of simulated phones, the typed text, and the effect of an input.
 //!
 //! An input takes storage for its phone until the phone restarts.
 

@@ -1,7 +1,7 @@
 //! The screens of simulated phones.
 //!
-//! The switch of the proxy is in the [truth](super::truth). Its effects are no deeds, and are not in
-//! the journal.
+//! The switch of the proxy is in the [truth](super::truth). Its effects are no deeds, and are not
+//! in the journal.
 
 use super::picture::Picture;
 use super::{PhoneAt, Sim, proxy_view};

@@ -30,7 +30,7 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
-/// A right under which something is shown or done: that of a call, or of a pass which a call issued.
+/// The right of a call, or of a pass that a call issued.
 pub(super) struct Standing<'a> {
     pub(super) catalogue: &'static Catalogue,
     pub(super) access: &'a Access,

@@ -1,4 +1,4 @@
-//! What the screens show after touches and keys, beside the readings of the same phones.
+//! The screens after touches and keys, and the readings of the same phones.
 
 use super::super::fleet::Network;
 use super::super::truth::{Folded, SettledPhone};
