@@ -1,6 +1,7 @@
 //! `cargo xtask browse`: the screen page in Chromium, against the program as users start it.
 //!
-//! `tests/browser/screen.mjs` opens and measures the page; a lock file next to it pins its packages.
+//! `tests/browser/screen.mjs` opens and measures the page. A lock file next to it pins its
+//! packages.
 
 use crate::cargo::{cargo_of_tests, step};
 use crate::node;

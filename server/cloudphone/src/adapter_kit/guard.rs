@@ -1,7 +1,7 @@
 //! The guard of a platform decides when a call may start, so that neither side is overloaded.
 //!
-//! A call asks for a [`Admission`] before it starts, and reports its end with it. The line applies the
-//! platform's limits. The circuit is open while the platform cannot be reached or refuses the
+//! A call asks for an [`Admission`] before it starts, and reports its end with it. The line applies
+//! the platform's limits. The circuit is open while the platform cannot be reached or refuses the
 //! credentials. Then writes are refused, and a read tests if the platform is available again.
 
 mod call;

@@ -165,7 +165,7 @@ pub enum ScreenInput {
     },
     /// A key.
     Key(ScreenKey),
-    /// Text for the field that has the focus. What a person types comes in pieces.
+    /// Text for the field that has the focus. A person's typing comes in pieces.
     Text(Typed),
 }
 
