@@ -68,15 +68,30 @@ async fn a_budget_goes_on_after_a_stop() {
 #[tokio::test]
 async fn it_stops_when_asked_and_its_audit_is_whole() {
     let mut program = Program::start(&["--sim-devices", "5"]).await;
+    let session = program.call("create_session", json!({"device_id": "phone-0000001"})).await.expect("a session");
+    let still = |after: &str| {
+        let token = session["token"].as_str().expect("a token");
+        let head = format!("host: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
+        format!("GET /screen/still?after={after} HTTP/1.1\r\n{head}")
+    };
+    let first = driver::exchange(program.address, still("0").as_bytes()).await.expect("a picture");
+    let held = still(first.header("x-still").expect("a number"));
+    let address = program.address;
+    tokio::spawn(async move { driver::exchange(address, held.as_bytes()).await });
     for _ in 0..20 {
         let page = driver::call(program.address, &program.keys[1], "list_devices", &json!({})).await;
         assert!(page.expect("an answer").expect("a page").to_string().contains("phone-0000005"));
     }
     program.stop().await;
+    assert!(!program.log().contains("the grace period is over"), "a held picture keeps no stop waiting");
     let audit = program.data.join("audit");
     let files = std::fs::read_dir(audit).expect("the audit's folder");
     let text: String = files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")).collect();
-    assert_eq!(text.lines().filter(|line| !is_chain_line(line.as_bytes()) && line.contains("\"tool\":")).count(), 20);
+    assert_eq!(
+        text.lines().filter(|line| !is_chain_line(line.as_bytes()) && line.contains("\"tool\":\"list")).count(),
+        20
+    );
+    assert!(text.contains(r#""event":"closed","mode":"control","reads":1"#), "{text}");
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolwarrant::contract::PermissionSet;
+use toolwarrant_core::store::ApplicationRow;
+use toolwarrant_testing::test_origin;
 
 const LASTS: Duration = Duration::from_mins(30);
 
@@ -43,17 +45,36 @@ fn hold(server: &Server, token: &str, after: &str) -> JoinHandle<u16> {
     tokio::spawn(async move { request.send().await.expect("an answer").status().as_u16() })
 }
 
+/// Returns when all are held: then a session gets no further answer.
+async fn hold_four(server: &Server, token: &str, after: &str) -> Vec<JoinHandle<u16>> {
+    let held = (0..4).map(|_| hold(server, token, after)).collect();
+    let (status, full) = loop {
+        // More than ten in a second are too many, too.
+        server.clock.advance(Duration::from_millis(200));
+        let answer = ask(server, token, Method::GET, "/screen/session", "").await;
+        if answer.status() != 200 {
+            break read(answer).await;
+        }
+    };
+    assert_eq!((status, full["message"].as_str()), (429, Some("too many requests of this session at a time")));
+    held
+}
+
 #[tokio::test]
 async fn a_held_picture_ends_with_the_right_of_its_key_and_with_its_time() {
     for (what, status) in TAKEN.map(|(what, _)| what).into_iter().zip([401, 401, 403, 404]).chain([("time", 401)]) {
         let (server, key, token) = open("control").await;
         let after = number(&still(&server, &token, "0").await);
-        let held = hold(&server, &token, &after);
+        let held = hold_four(&server, &token, &after).await;
         match what {
             "time" => server.clock.advance(LASTS),
             what => take(&server, &key, what).await,
         }
-        assert_eq!(held.await.expect("it ran"), status, "{what}");
+        let mut ends = Vec::new();
+        for held in held {
+            ends.push(held.await.expect("it ran"));
+        }
+        assert_eq!(ends, [status; 4], "{what}");
         assert_eq!(still(&server, &token, "0").await.status(), 401, "{what}: the pass has ended for good");
     }
 }
@@ -89,6 +110,31 @@ async fn a_pass_opens_the_page_of_its_phone_in_its_mode_and_nothing_else() {
         let answer = ask(&server, token, method.clone(), path, "{}").await;
         assert_eq!(answer.status(), expected, "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn a_right_that_is_given_back_revives_no_session() {
+    let (server, key, token) = open("view").await;
+    let id = server.registry.find("app-0").await.expect("the application").id;
+    let had = server.registry.find("app-0").await.expect("the application").permissions;
+    take(&server, &key, "the permissions").await;
+    // Other work goes on meanwhile, and nobody asks for the screen.
+    assert_eq!(ask(&server, "", Method::GET, "/screen", "").await.status(), 200);
+    let edit = |row: &mut ApplicationRow| row.permissions.clone_from(&had);
+    drop(server.registry.change(&id, &test_origin(), edit).await.expect("given back"));
+    assert_eq!(still(&server, &token, "0").await.status(), 401);
+    server.call(&key, "create_session", json!({"device_id": PHONE})).await.expect("another session");
+}
+
+#[tokio::test]
+async fn a_picture_is_one_of_now_and_a_session_has_four_requests_at_a_time() {
+    let (server, _, token) = open("control").await;
+    let first = number(&still(&server, &token, "0").await);
+    assert_eq!(input(&server, &token, r#"{"touch":{"x":112,"y":420}}"#).await.0, 204);
+    server.clock.advance(Duration::from_secs(2));
+    let second = number(&still(&server, &token, "0").await);
+    assert_ne!(first, second, "the touch has opened another screen meanwhile");
+    drop(hold_four(&server, &token, &second).await);
 }
 
 #[tokio::test]

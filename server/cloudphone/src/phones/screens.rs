@@ -101,7 +101,7 @@ impl Screens {
             Ok(()) => Ok(PageAnswer::Nothing),
             Err(InputError::Refused(why)) => Err(PageError::Malformed(why.into())),
             Err(InputError::Unreachable(error)) => {
-                tracing::warn!(device_id = id.as_str(), %error, "an input did not reach a phone");
+                tracing::debug!(device_id = id.as_str(), %error, "an input did not reach a phone");
                 Err(self.explain(id, "the phone may not have taken the input: look at it before you repeat it").await)
             }
         }

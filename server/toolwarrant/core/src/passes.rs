@@ -16,12 +16,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use toolwarrant_audit::{AuditHandle, Line};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Secret, WebUrl};
-use toolwarrant_base::{BoxFuture, hex, ignore_poison};
+use toolwarrant_base::{hex, ignore_poison};
 
 /// Beyond it, the oldest that nobody uses ends.
 const PASSES_MAX: usize = 10_000;
@@ -29,8 +29,6 @@ const PASSES_MAX_PER_APPLICATION: usize = 1_000;
 
 /// A page that asks for nothing in this time was closed.
 const CLOSED_AFTER: Duration = Duration::from_secs(15);
-
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The passes that handlers issue, and the page that they open. Clones share them.
 #[derive(Clone)]
@@ -49,6 +47,7 @@ struct PassStore {
     url: Option<Box<str>>,
     live: Mutex<HashMap<[u8; 32], Arc<Pass>>>,
     opened: Notify,
+    closing: watch::Sender<bool>,
 }
 
 /// The content of a pass.
@@ -94,7 +93,14 @@ impl Passes {
     pub fn new(clock: Clock, random: Random, url: &str) -> Self {
         let url = url.trim_end_matches('/');
         let url = WebUrl::of_this_server(url).map(|_| url.into());
-        Self(Arc::new(PassStore { clock, random, url, live: Mutex::default(), opened: Notify::new() }))
+        Self(Arc::new(PassStore {
+            clock,
+            random,
+            url,
+            live: Mutex::default(),
+            opened: Notify::new(),
+            closing: watch::Sender::new(false),
+        }))
     }
 
     /// Returns true if passes can be issued.
@@ -115,18 +121,15 @@ impl Passes {
         let token = Secret::new(hex::encode(&random.bytes::<32>().map_err(|_| NoPass::NoRandomness)?));
         let url = WebUrl::of_this_server(&format!("{url}{path}#{}", token.expose())).ok_or(NoPass::NoPage)?;
         let expires_at = clock.latest().plus(lasts);
+        let expires_at = call.caller.expires_at().map_or(expires_at, |end| end.min(expires_at));
         let (mut caller, request_id) = (call.caller.clone(), call.request_id.into());
         caller.nonce = None;
         let pass = Pass { caller, tool: call.tool, target, mode, request_id, expires_at, uses: Mutex::default() };
         let mut live = self.live();
-        live.retain(|_, pass| pass.expires_at > clock.latest() || pass.is_open());
-        while live.len() >= PASSES_MAX {
-            end_oldest(&mut live, |_| true);
-        }
+        live.retain(|_, pass| pass.is_open() || (pass.expires_at > clock.latest() && !pass.uses().ended));
+        make_room(&mut live, PASSES_MAX, |_| true);
         let is_own = |pass: &Pass| pass.caller.application.id == call.caller.application.id;
-        if live.values().filter(|pass| is_own(pass)).count() >= PASSES_MAX_PER_APPLICATION {
-            end_oldest(&mut live, is_own);
-        }
+        make_room(&mut live, PASSES_MAX_PER_APPLICATION, is_own);
         live.insert(digest(token.expose()), Arc::new(pass));
         Ok(Issued { token, url: Secret::new(url), expires_at })
     }
@@ -136,43 +139,45 @@ impl Passes {
         found.filter(|pass| pass.expires_at > self.0.clock.latest() && !pass.uses().ended)
     }
 
-    pub(crate) fn end(&self, pass: &Arc<Pass>) {
+    pub(crate) fn end(&self, pass: &Pass) {
         pass.uses().ended = true;
-        self.live().retain(|_, other| !Arc::ptr_eq(other, pass) || other.is_open());
         self.0.opened.notify_one();
+    }
+
+    /// Ends those whose right has ended.
+    pub(crate) fn end_all(&self, has_ended: impl Fn(&Pass) -> bool) {
+        self.live().values().filter(|pass| has_ended(pass)).for_each(|pass| self.end(pass));
+    }
+
+    /// Answers all requests that are held, because the server stops.
+    pub fn close(&self) {
+        self.0.closing.send_replace(true);
+    }
+
+    pub(crate) async fn wait_for_close(&self) {
+        // The sender is in `self`.
+        let _ = self.0.closing.subscribe().wait_for(|closes| *closes).await;
     }
 
     pub(crate) fn note_opened(&self) {
         self.0.opened.notify_one();
     }
 
-    /// Writes a line when a page was closed, until `stopped`.
-    pub async fn keep(self, audit: AuditHandle, stopped: BoxFuture<'static, ()>) {
-        let clock = &self.0.clock;
-        let sweep = async {
-            loop {
-                if !self.sweep(&audit, false) {
-                    self.0.opened.notified().await;
-                }
-                clock.sleep_until(clock.now().plus(SWEEP_EVERY)).await;
-            }
-        };
-        tokio::select! {
-            () = sweep => {}
-            () = stopped => {}
-        }
-        self.sweep(&audit, true);
+    pub(crate) async fn wait_for_opened(&self) {
+        self.0.opened.notified().await;
     }
 
-    /// Returns true if a page is open.
-    fn sweep(&self, audit: &AuditHandle, closes_all: bool) -> bool {
+    /// Writes the lines of pages that were closed, and forgets passes that have ended. Returns true
+    /// if a page is open.
+    pub(crate) fn sweep(&self, audit: &AuditHandle, closes_all: bool) -> bool {
         let (now, latest) = self.0.clock.now_and_latest();
-        self.live().retain(|_, pass| {
+        let mut live = self.live();
+        live.retain(|_, pass| {
             let is_over = pass.expires_at <= latest;
             pass.close(audit, (now, latest), is_over || closes_all);
             !is_over && !pass.uses().ended
         });
-        self.live().values().any(|pass| pass.is_open())
+        live.values().any(|pass| pass.is_open())
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Pass>>> {
@@ -180,10 +185,14 @@ impl Passes {
     }
 }
 
-fn end_oldest(live: &mut HashMap<[u8; 32], Arc<Pass>>, among: impl Fn(&Pass) -> bool) {
-    let oldest = live.iter().filter(|(_, pass)| among(pass)).min_by_key(|(_, pass)| (pass.is_open(), pass.expires_at));
-    if let Some(digest) = oldest.map(|(digest, _)| *digest) {
-        live.remove(&digest);
+/// Ends the oldest of these if there are `most`, first one that nobody uses.
+fn make_room(live: &mut HashMap<[u8; 32], Arc<Pass>>, most: usize, among: impl Fn(&Pass) -> bool) {
+    let these = || live.values().filter(|pass| among(pass) && !pass.uses().ended);
+    if these().count() >= most
+        && let Some(oldest) = these().min_by_key(|pass| (pass.is_open(), pass.expires_at))
+    {
+        // Its line is still to be written.
+        oldest.uses().ended = true;
     }
 }
 
@@ -264,8 +273,11 @@ impl Pass {
         self.uses().opened.is_some()
     }
 
-    pub(crate) fn enter(&self) {
-        self.uses().running += 1;
+    /// Returns the number of requests at present, this one included.
+    pub(crate) fn enter(&self) -> usize {
+        let mut uses = self.uses();
+        uses.running += 1;
+        uses.running
     }
 
     /// Returns true if the page was closed before.

@@ -35,7 +35,7 @@ mod visits;
 
 pub use refusals::no_route;
 pub use signed::SignedRequest;
-pub use visits::Visit;
+pub use visits::{Visit, keep_passes};
 
 use super::access::{Access, AccessError, Caller, Credentials};
 use super::args::Arguments;

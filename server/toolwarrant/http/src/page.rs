@@ -56,7 +56,7 @@ pub(crate) async fn serve<H: Handlers>(
             }
             (&Method::GET, None) => false,
             (&Method::POST, None) => true,
-            _ => return Err(Failure::plain(roles.method_not_allowed)),
+            _ => return Err(Failure::exactly(roles.method_not_allowed, "this takes the methods of the header Allow")),
         };
         let token = head.authorization.at_most_once().flatten().and_then(|value| value.to_str().ok());
         let token = token.and_then(|text| text.split_once(' '));

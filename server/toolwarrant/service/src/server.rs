@@ -21,6 +21,7 @@ use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::passes::Passes;
+use toolwarrant_core::pipeline::keep_passes;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Gate, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
@@ -194,6 +195,7 @@ impl Server {
             }
             status.inspect(|status| status.set_stopping());
             engine.close();
+            work.passes.close();
             if stopped.is_err() {
                 let _ = lose.send(());
             }
@@ -235,6 +237,7 @@ impl Server {
 
 /// The work beside the listener, in the order in which it stops.
 struct Work {
+    passes: Passes,
     engine: Vec<Background>,
     operating: Vec<Background>,
     beside: Vec<Background>,
@@ -254,12 +257,16 @@ impl Work {
             Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context(), stopped))
         });
         Self {
+            passes: passes.clone(),
             engine: vec![Background::start("the engine", ENGINE_PATIENCE, |stopped| Arc::clone(engine).run(stopped))],
             operating: operating.collect(),
             beside: vec![
                 Background::of_service(of_service),
                 Background::start("the registry", PATIENCE, |stopped| settle(context(), stopped)),
-                Background::start("the passes", PATIENCE, |stopped| passes.keep(audit, stopped)),
+                Background::start("the passes", PATIENCE, |stopped| {
+                    let judge = (context().registry.access(), context().catalogue, context().clock.clone());
+                    keep_passes(passes, judge, audit, stopped)
+                }),
             ],
             last: vec![
                 Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
@@ -281,6 +288,7 @@ impl Work {
     async fn stop_behind(&mut self, gate: &Gate, engine: &Engine) -> impl Sized {
         self.stop_engine().await;
         engine.close();
+        self.passes.close();
         let mut held = gate.hold().await;
         self.stop_beside().await;
         held.take();

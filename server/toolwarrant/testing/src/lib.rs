@@ -21,7 +21,7 @@ use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::passes::Passes;
-use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_core::pipeline::{Handlers, keep_passes};
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, OfferedPage, Router};
@@ -160,7 +160,8 @@ pub async fn start_on<H: Handlers, C>(
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));
     let audit_handle = pipeline.audit_handle();
-    let keeping = passes.clone().keep(audit_handle.clone(), Box::pin(pending()));
+    let judge = (registry.access(), H::CATALOGUE, clock.clone());
+    let keeping = keep_passes(passes.clone(), judge, audit_handle.clone(), Box::pin(pending()));
     let page = page.map(|page| OfferedPage { page, passes });
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
     let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7).with_page(page));

@@ -13,6 +13,9 @@ use toolwarrant::{Clock, Timestamp};
 
 const STILL_EVERY: Duration = Duration::from_millis(500);
 
+/// An older picture is read again before it is shown: all that happened meanwhile would be missing.
+const FRESH: Duration = Duration::from_secs(1);
+
 const STILL_WITHIN: Duration = Duration::from_secs(8);
 
 /// Longer than the time after which a page asks again for a picture that could not be taken.
@@ -40,6 +43,8 @@ pub(super) struct Reader {
 #[derive(Clone, Default)]
 struct Seen {
     shown: Option<Arc<NumberedStill>>,
+    /// When the last reading that showed it had ended.
+    at: Timestamp,
     failures: u64,
     is_failing: bool,
 }
@@ -101,11 +106,12 @@ impl Reader {
         let mut seen = self.seen.subscribe();
         let failures = seen.borrow().failures;
         loop {
-            let Seen { shown, failures: failed, is_failing: _ } = seen.borrow_and_update().clone();
+            let Seen { shown, at, failures: failed, is_failing: _ } = seen.borrow_and_update().clone();
             if failed != failures {
                 return Err(ReadFailure);
             }
-            if let Some(shown) = shown.filter(|shown| shown.number != after) {
+            let is_fresh = self.clock.now() < at.plus(FRESH);
+            if let Some(shown) = shown.filter(|shown| is_fresh && shown.number != after) {
                 return Ok(shown);
             }
             tokio::select! {
@@ -126,23 +132,24 @@ impl Reader {
         {
             tracing::warn!(device_id = id.as_str(), %error, "a screen cannot be read");
         }
-        self.seen.send_if_modified(|seen| seen.note(read, *begun));
+        let now = self.clock.now();
+        self.seen.send_modify(|seen| seen.note(read, now));
     }
 }
 
 impl Seen {
-    /// Returns false for a picture that is equal to the last.
-    fn note(&mut self, read: Result<Still, Unreachable>, now: Timestamp) -> bool {
+    /// A picture that is equal to the last keeps its number.
+    fn note(&mut self, read: Result<Still, Unreachable>, now: Timestamp) {
         self.is_failing = read.is_err();
-        match (read, &self.shown) {
-            (Err(_), _) => self.failures += 1,
-            (Ok(still), Some(last)) if last.still == still => return false,
-            (Ok(still), last) => {
-                let number = last.as_ref().map_or(0, |last| last.number + 1).max(now.0);
-                self.shown = Some(Arc::new(NumberedStill { number, still }));
-            }
+        let Ok(still) = read else {
+            self.failures += 1;
+            return;
+        };
+        self.at = now;
+        if self.shown.as_ref().is_none_or(|last| last.still != still) {
+            let number = self.shown.as_ref().map_or(0, |last| last.number + 1).max(now.0);
+            self.shown = Some(Arc::new(NumberedStill { number, still }));
         }
-        true
     }
 }
 

@@ -28,8 +28,9 @@ impl Viewers {
     pub(super) fn enter(&self, id: &DeviceId, application: &str) -> Result<TakenPlace<'_>, Words> {
         let mut places = self.places();
         let count = |is_same: &dyn Fn(&ViewerPlace) -> bool| places.iter().filter(|place| is_same(place)).count();
+        let is_own = |place: &ViewerPlace| place.id == *id && *place.application == *application;
         let full = [
-            (count(&|place| place.id == *id), PHONE_MAX, "watch this phone"),
+            (count(&is_own), PHONE_MAX, "watch this phone"),
             (count(&|place| *place.application == *application), APPLICATION_MAX, "of this application watch a phone"),
             (places.len(), ALL_MAX, "watch a phone of this server"),
         ];

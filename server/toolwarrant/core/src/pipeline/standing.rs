@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::handler::{Around, Call};
 use std::borrow::Cow;
 use std::time::Duration;
-use toolwarrant_base::clock::Clock;
+use toolwarrant_base::clock::{Clock, Timestamp};
 
 const LEASE_EVERY: Duration = Duration::from_millis(100);
 
@@ -42,16 +42,21 @@ pub(super) struct Standing<'a> {
 
 impl Standing<'_> {
     pub(super) fn check(&self) -> Result<(), Failure> {
+        self.check_end().map(drop)
+    }
+
+    /// Returns the time at which the key ends as well.
+    fn check_end(&self) -> Result<Option<Timestamp>, Failure> {
         let renewed = self.access.renew(self.caller, self.clock);
         let renewed = renewed.map_err(|error| no_caller(self.catalogue, error))?;
         // An unchanged caller was checked before.
-        let Cow::Owned(caller) = renewed else { return Ok(()) };
+        let Cow::Owned(caller) = renewed else { return Ok(self.caller.expires_at()) };
         permit(self.catalogue, &caller, self.tool)?;
         match (&self.tool.target, self.target) {
             (Some(def), Some(id)) if !caller.application.grants.covers(def.resource, id) => {
                 Err(not_found(self.catalogue, self.tool, self.caller))
             }
-            _ => Ok(()),
+            _ => Ok(caller.expires_at()),
         }
     }
 
@@ -59,11 +64,11 @@ impl Standing<'_> {
     /// checked when it is ready.
     pub(super) async fn wait_for_end(&self) -> Failure {
         let mut changes = self.access.changes();
-        let expires_at = self.caller.expires_at();
         loop {
-            if let Err(failure) = self.check() {
-                return failure;
-            }
+            let expires_at = match self.check_end() {
+                Ok(expires_at) => expires_at,
+                Err(failure) => return failure,
+            };
             tokio::select! {
                 // Without the sender there are no more changes, and no server.
                 changed = changes.changed() => if changed.is_err() { std::future::pending::<()>().await },
