@@ -1,6 +1,7 @@
 //! The program in front of real adb servers and phones, as [`driver::Rack`] runs them.
 
 mod restarts;
+mod screens;
 mod short;
 mod short_programs;
 mod simulated;
@@ -25,6 +26,7 @@ struct RackOptions {
     roots: PathBuf,
     restarts: Option<u64>,
     writes: Option<u64>,
+    screens: Option<u64>,
     simulated: Option<u64>,
     seed: u64,
 }
@@ -82,7 +84,8 @@ impl RackSite {
 async fn serve(home: &Arc<TempDir>, flags: &[String], phones: usize) -> Program {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let mut program = Program::start_at(Arc::clone(home), &flags).await;
-    operate(&program.data, "app create rack --permission device --requests-per-minute 100000000").await;
+    operate(&program.data, "app create rack --permission device --permission stream --requests-per-minute 100000000")
+        .await;
     operate(&program.data, "device assign rack --all").await;
     program.keys = vec![key_of(&program.data, "rack").await];
     wait_until_running(&program, phones).await;

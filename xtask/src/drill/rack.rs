@@ -20,6 +20,9 @@ pub(crate) struct RackLoad {
     /// Writes while the adb servers and the program are killed repeatedly
     #[arg(long)]
     writes: Option<u64>,
+    /// Rounds in which readings are measured while nobody, one and ten people watch a phone
+    #[arg(long)]
+    screens: Option<u64>,
     /// Writes on phones of the double while its adb server and the program are killed repeatedly,
     /// in place of the other parts; this needs neither root nor Debian
     #[arg(long)]
@@ -32,10 +35,11 @@ pub(crate) struct RackLoad {
 /// Every process in the namespaces ends with the drill.
 const UNSHARE: [&str; 7] = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &RackLoad) -> Result<()> {
+pub(crate) fn run(root: &Path, RackLoad { restarts, writes, screens, simulated, seed }: &RackLoad) -> Result<()> {
     const BROKEN: &str = "a promise about phones behind adb was broken; details are above";
     let home = root.join("target/rack");
-    let options = json!({"roots": home, "restarts": restarts, "writes": writes, "simulated": simulated, "seed": seed});
+    let options = json!({"roots": home, "restarts": restarts, "writes": writes, "screens": screens,
+        "simulated": simulated, "seed": seed});
     if simulated.is_some() {
         let mut command = tests_of_the_product("drills::rack::simulated::");
         command.env("PROGRAM", build(root)?);
@@ -47,16 +51,15 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &
         return Ok(());
     }
     step(cargo(root), &["test", "--no-run", "--locked", "--test", "all"])?;
-    let wanted: &[&str] = match (restarts, writes) {
-        (None, None) => &["drills::rack::short::", "drills::rack::short_programs::"],
-        (Some(_), None) => &["drills::rack::restarts::"],
-        (None, Some(_)) => &["drills::rack::writes::"],
-        (Some(_), Some(_)) => &["drills::rack::restarts::", "drills::rack::writes::"],
-    };
+    let long = [(restarts, "restarts"), (writes, "writes"), (screens, "screens")];
+    let mut wanted: Vec<_> = long.iter().filter(|(load, _)| load.is_some()).map(|(_, part)| *part).collect();
+    if wanted.is_empty() {
+        wanted = vec!["short", "short_programs"];
+    }
     // Each part has namespaces of its own, so they run at once. Cargo needs no network for tests
     // that are built.
     let run = |part: &str| {
-        let tests = tests_of_the_product(part);
+        let tests = tests_of_the_product(&format!("drills::rack::{part}::"));
         let mut command = Command::new(UNSHARE[0]);
         command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
         test(root, "rack", command, &options, BROKEN)

@@ -7,8 +7,8 @@ set -eu
 unpack() { # SUITE PACKAGE...
     suite=$1
     shift
-    [ ! -d "$suite" ] || return 0
-    rm -rf apt
+    [ "$*" != "$(cat "$suite/packages" 2> /dev/null)" ] || return 0
+    rm -rf apt "$suite"
     mkdir -p apt/parts apt/lists/partial apt/archives/partial apt/tree/usr/bin apt/tree/usr/sbin apt/tree/usr/lib apt/tree/usr/lib64
     : > apt/status
     cp /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources apt/parts 2> /dev/null || true
@@ -24,11 +24,12 @@ unpack() { # SUITE PACKAGE...
     mknod -m 666 dev/null c 1 3
     for package in ../archives/*.deb; do dpkg -x "$package" .; done
     cd ../..
+    echo "$*" > apt/tree/packages
     mv apt/tree "$suite"
 }
 
 unpack bookworm adb
-unpack trixie adbd adb mksh toybox microsocks tinyproxy-bin redsocks nftables jq
+unpack trixie adbd adb mksh toybox microsocks tinyproxy-bin redsocks nftables jq optipng
 cd trixie/usr
 ln -sf mksh bin/sh
 for tool in cat date df env grep head id kill ls mkfifo nc ps rm sed sleep tail touch uname wc wget; do ln -sf toybox "bin/$tool"; done
@@ -63,4 +64,24 @@ else
     echo reboot > /run/power
 fi
 END
-chmod 755 sbin/init bin/getprop bin/setprop
+# Two pictures in turn. They are noise, so each has 1.5 MB.
+for picture in odd even; do
+    [ ! -e "share/$picture.png" ] || continue
+    { echo P6 540 960 255; head -c 1555200 /dev/urandom; } > "share/$picture.ppm"
+    chroot .. optipng -quiet -o0 "/usr/share/$picture.ppm" -out "/usr/share/$picture.png"
+done
+# It takes as long as on a phone. A picture that nobody reads to its end does not count.
+cat > bin/screencap <<'END'
+#!/bin/sh
+sleep 0.3
+if [ -e /run/odd ]; then
+    cat /usr/share/odd.png && rm /run/odd
+else
+    cat /usr/share/even.png && touch /run/odd
+fi
+END
+cat > bin/input <<'END'
+#!/bin/sh
+echo "$*" >> /run/inputs
+END
+chmod 755 sbin/init bin/getprop bin/setprop bin/screencap bin/input
