@@ -227,3 +227,38 @@ impl<'de> Deserialize<'de> for Typed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_png_or_jpeg_of_some_size_gets_in_from_outside() {
+        let png = |width: u32, height: u32| {
+            [&b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], &width.to_be_bytes(), &height.to_be_bytes(), b"\x08"].concat()
+        };
+        let jpeg = |sides: &[u8]| {
+            // A segment of an application, a table, and a progressive frame of three colours.
+            [&b"\xff\xd8\xff\xe0\0\x04ab\xff\xdb\0\x03\0\xff\xc2\0\x11\x08"[..], sides, b"\x03"].concat()
+        };
+        let large = [png(1, 1), vec![0; Still::BYTES_MAX]].concat();
+        for (bytes, expected) in [
+            (png(1080, 2400), Some((StillKind::Png, 1080, 2400))),
+            (jpeg(b"\x09\x60\x04\x38"), Some((StillKind::Jpeg, 1080, 2400))),
+            (png(Still::SIDE_MAX, 1), Some((StillKind::Png, 8_192, 1))),
+            (png(Still::SIDE_MAX + 1, 1), None),
+            (png(0, 1), None),
+            (jpeg(b"\0\0\0\x01"), None),
+            (png(1, 1)[..20].to_vec(), None),
+            (jpeg(b"\x09\x60")[..20].to_vec(), None),
+            (b"\xff\xd8\xff\xe0\xff\xff".to_vec(), None),
+            (b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>".to_vec(), None),
+            (large, None),
+            (Vec::new(), None),
+        ] {
+            let start = format!("{:02x?}", &bytes[..bytes.len().min(24)]);
+            let still = Still::from_outside(bytes).ok();
+            assert_eq!(still.map(|still| (still.kind(), still.size().width, still.size().height)), expected, "{start}");
+        }
+    }
+}

@@ -166,6 +166,8 @@ mod tests {
     struct Counter {
         drawn: AtomicU64,
         taken: AtomicU64,
+        /// For pictures that take 1.5 s.
+        slow: Option<Clock>,
     }
 
     const NONE: u64 = u64::MAX;
@@ -174,6 +176,9 @@ mod tests {
         fn still<'a>(&'a self, _: &'a DeviceId) -> Query<'a, Still> {
             Box::pin(async {
                 self.taken.fetch_add(1, Relaxed);
+                if let Some(clock) = &self.slow {
+                    clock.sleep_until(clock.now().plus(STILL_EVERY * 3)).await;
+                }
                 match self.drawn.load(Relaxed) {
                     NONE => Err(Unreachable("no picture".into())),
                     drawn => Ok(Still::svg(drawn.to_string(), StillSize { width: 1, height: 1 })),
@@ -249,5 +254,28 @@ mod tests {
         assert!(readers.of(&id).size().is_some(), "the last picture stays");
         clock.advance(FORGOTTEN_AFTER);
         assert!(readers.of(&id).size().is_none(), "until nobody has asked for a while");
+    }
+
+    #[tokio::test]
+    async fn a_slow_screen_at_rest_is_one_picture_and_keeps_its_size_between_requests() {
+        let (clock, readers, _, id) = rig();
+        let screen = Arc::new(Counter { slow: Some(clock.clone()), ..Counter::default() });
+        let mut after = 0;
+        for request in 0..3 {
+            let (all, screen, phone, time) = (readers.clone(), screen.clone(), id.clone(), clock.clone());
+            let held = tokio::spawn(async move {
+                let reader = all.of(&phone);
+                let newer = reader.wait_for_newer(&*screen, &phone, after);
+                time.before(time.now().plus(Duration::from_secs(20)), newer)
+                    .await
+                    .map(|shown| shown.ok().map(|shown| shown.number))
+            });
+            pass_time(&clock, if request == 0 { 4 } else { 41 }).await;
+            match held.await.expect("it ran") {
+                Some(number) if request == 0 => after = number.expect("a picture"),
+                ended => assert_eq!(ended, None, "nothing is newer"),
+            }
+            assert!(readers.of(&id).size().is_some());
+        }
     }
 }
