@@ -43,8 +43,8 @@ impl fmt::Debug for Passes {
 struct PassStore {
     clock: Clock,
     random: Random,
-    /// Without a slash at its end. `None` if browsers cannot reach the page safely.
-    url: Option<Box<str>>,
+    /// `None` if browsers cannot reach the page safely.
+    url: Option<WebUrl>,
     live: Mutex<HashMap<[u8; 32], Arc<Pass>>>,
     opened: Notify,
     closing: watch::Sender<bool>,
@@ -91,8 +91,7 @@ impl Passes {
     /// is offered.
     #[must_use]
     pub fn new(clock: Clock, random: Random, url: &str) -> Self {
-        let url = url.trim_end_matches('/');
-        let url = WebUrl::of_this_server(url).map(|_| url.into());
+        let url = WebUrl::of_this_server(url);
         Self(Arc::new(PassStore {
             clock,
             random,
@@ -118,8 +117,8 @@ impl Passes {
         let Opening { path, mode, lasts } = opening;
         let url = url.as_ref().ok_or(NoPass::NoPage)?;
         let target = call.notes().0.ok_or(NoPass::NoTarget)?.into();
-        let token = Secret::new(hex::encode(&random.bytes::<32>().map_err(|_| NoPass::NoRandomness)?));
-        let url = WebUrl::of_this_server(&format!("{url}{path}#{}", token.expose())).ok_or(NoPass::NoPage)?;
+        let bytes = Secret::new(random.bytes::<32>().map_err(|_| NoPass::NoRandomness)?);
+        let token = Secret::new(hex::encode(bytes.expose()));
         let expires_at = clock.latest().plus(lasts);
         let expires_at = call.caller.expires_at().map_or(expires_at, |end| end.min(expires_at));
         let (mut caller, request_id) = (call.caller.clone(), call.request_id.into());
@@ -130,12 +129,14 @@ impl Passes {
         make_room(&mut live, PASSES_MAX, |_| true);
         let is_own = |pass: &Pass| pass.caller.application.id == call.caller.application.id;
         make_room(&mut live, PASSES_MAX_PER_APPLICATION, is_own);
-        live.insert(digest(token.expose()), Arc::new(pass));
-        Ok(Issued { token, url: Secret::new(url), expires_at })
+        live.insert(Sha256::digest(bytes.expose()).into(), Arc::new(pass));
+        Ok(Issued { url: url.open(path, &token), token, expires_at })
     }
 
     pub(crate) fn find(&self, token: &str) -> Option<Arc<Pass>> {
-        let found = self.live().get(&digest(token)).cloned();
+        let bytes = Secret::new(hex::decode(token)?);
+        let digest: [u8; 32] = Sha256::digest(bytes.expose()).into();
+        let found = self.live().get(&digest).cloned();
         found.filter(|pass| pass.expires_at > self.0.clock.latest() && !pass.uses().ended)
     }
 
@@ -194,10 +195,6 @@ fn make_room(live: &mut HashMap<[u8; 32], Arc<Pass>>, most: usize, among: impl F
         // Its line is still to be written.
         oldest.uses().ended = true;
     }
-}
-
-fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token).into()
 }
 
 /// A pass that was issued and has not ended.

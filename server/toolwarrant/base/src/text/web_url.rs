@@ -1,5 +1,6 @@
 //! A URL that clients may open.
 
+use super::secret::Secret;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +38,16 @@ impl WebUrl {
         };
         let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback);
         is_safe.then(|| Self(url.into()))
+    }
+
+    /// Returns the URL of a page below this one, with a fragment that is a secret. Leaves no other
+    /// copy of it.
+    #[must_use]
+    pub fn open(&self, path: &str, fragment: &Secret<String>) -> Secret<Self> {
+        let (base, fragment) = (self.0.trim_end_matches('/'), fragment.expose());
+        let mut url = String::with_capacity(base.len() + path.len() + 1 + fragment.len());
+        [base, path, "#", fragment].into_iter().for_each(|part| url.push_str(part));
+        Secret::new(Self(url))
     }
 }
 
