@@ -127,11 +127,13 @@ async fn compare(
 
 async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "screen session";
-    if !phone.offers(DeviceCapability::Session) || !phone.session_modes.contains(&SessionMode::Control) {
+    let screen = platform.screen(&phone.id);
+    let has_modes = screen.is_some() || phone.session_modes.contains(&SessionMode::Control);
+    if !phone.offers(DeviceCapability::Session) || !has_modes {
         let why = phone.offers.session.refusal().map_or_else(String::new, |why| format!(": {why}"));
         return Finding::sound(STEP, format!("{} does not offer one{why}", phone.id));
     }
-    if let Some(screen) = platform.screen(&phone.id) {
+    if let Some(screen) = screen {
         return match screen.still(&phone.id).await {
             Ok(still) => {
                 let StillSize { width, height } = still.size();

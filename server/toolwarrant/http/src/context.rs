@@ -1,7 +1,7 @@
 //! The parts that the transports share: the pipeline with the limits around it, request ids, and
 //! responses with JSON.
 
-use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer};
+use crate::edge::{self, AuthThrottle, BodyError, HostOriginPolicy, Limits, Peer};
 use crate::head::Head;
 use crate::ids::{REQUEST_ID, RequestIds};
 use axum::body::Body;
@@ -52,6 +52,16 @@ fn is_json(head: Head<'_>) -> bool {
     let Some(Some(declared)) = head.content_type.at_most_once() else { return false };
     let is_essence = |text: &str| text.split(';').next().is_some_and(|text| text.trim().eq_ignore_ascii_case(ESSENCE));
     declared == ESSENCE || declared.to_str().is_ok_and(is_essence)
+}
+
+pub(crate) fn explain_body<H: Handlers>(error: BodyError) -> Failure {
+    let roles = &H::CATALOGUE.roles;
+    match error {
+        BodyError::TooLarge => Failure::plain(roles.body_too_large),
+        BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Overloaded => Failure::plain(roles.overloaded),
+        BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
+    }
 }
 
 pub(crate) fn respond(

@@ -12,9 +12,9 @@ mod session;
 
 pub(crate) use answers::Answers;
 
-use super::context::{Context, check_type, empty, respond};
+use super::context::{Context, check_type, empty, explain_body, respond};
 use super::credentials;
-use super::edge::{self, BodyError, BodyRoom, Peer};
+use super::edge::{self, BodyRoom, Peer};
 use super::head::Head;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, HeaderMap, HeaderValue};
@@ -93,12 +93,7 @@ async fn post<H: Handlers>(
     let charged = context.pipeline.charge_head(&caller);
     check_type::<H>(head)?;
     let read = edge::read_body(body, peer, BodyRoom::Verified, &context.limits).await;
-    let bytes = read.map_err(|error| match error {
-        BodyError::TooLarge => Failure::plain(roles.body_too_large),
-        BodyError::Timeout => Failure::plain(roles.request_timeout),
-        BodyError::Overloaded => Failure::plain(roles.overloaded),
-        BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
-    })?;
+    let bytes = read.map_err(explain_body::<H>)?;
     // The client decides how long its body takes, so the key may have ended meanwhile.
     let caller = context.pipeline.renew(&caller)?;
     let posted = match sound(&bytes, roles) {

@@ -1,6 +1,6 @@
 //! The page of a service: its files, and the requests of those who hold a pass. Start at [`serve`].
 
-use crate::context::{Context, check_type, empty, refuse, respond, say_what_is_taken};
+use crate::context::{Context, check_type, empty, explain_body, refuse, respond, say_what_is_taken};
 use crate::edge::{self, BodyError, BodyRoom, Peer};
 use crate::head::Head;
 use crate::site;
@@ -108,15 +108,12 @@ async fn read_input<H: Handlers>(
     peer: Option<&Peer>,
     visit: &Visit<'_>,
 ) -> Result<Bytes, Failure> {
-    let roles = &H::CATALOGUE.roles;
     check_type::<H>(head)?;
     let limits = edge::Limits { body_bytes: INPUT_MAX, ..context.limits };
     let read = edge::read_body(body, peer, BodyRoom::Verified, &limits).await;
     let body = read.map_err(|error| match error {
         BodyError::TooLarge => visit.fail(PageError::Malformed("an input has at most 4 KiB".into())),
-        BodyError::Timeout => Failure::plain(roles.request_timeout),
-        BodyError::Overloaded => Failure::plain(roles.overloaded),
-        BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
+        error => explain_body::<H>(error),
     })?;
     // The client decides how long its body takes.
     visit.check()?;

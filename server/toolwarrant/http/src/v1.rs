@@ -7,7 +7,7 @@
 mod arguments;
 mod routes;
 
-use super::context::{Context, check_type, empty, refuse, respond, say_what_is_taken};
+use super::context::{Context, check_type, empty, explain_body, refuse, respond, say_what_is_taken};
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
@@ -170,10 +170,8 @@ async fn authenticate<'a, H: Handlers>(
     let roles = &H::CATALOGUE.roles;
     let read = edge::read_body(body, peer, BodyRoom::Unverified, &context.limits).await;
     let body = read.map_err(|error| match error {
-        BodyError::TooLarge => Failure::plain(roles.body_too_large),
-        BodyError::Timeout => Failure::plain(roles.request_timeout),
-        BodyError::Overloaded => Failure::plain(roles.overloaded),
         BodyError::Broken => refused("the body ended early.".into(), None),
+        error => explain_body::<H>(error),
     })?;
     let canonical = signing::Request {
         key_id,
