@@ -29,7 +29,7 @@ use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
 use crate::adapter_kit::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, is_current};
 use crate::adapter_kit::readings::{OwnAddresses, PhoneReadings};
-use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, texts};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
     WritePort,
@@ -250,7 +250,7 @@ impl Adb {
                 None => &[],
             }),
             proxy: None,
-            session_modes: Cow::Borrowed(if self.shows_screens { SessionMode::ALL } else { &[] }),
+            session_modes: Cow::Borrowed(&[]),
             paces: self.paces,
         }
     }

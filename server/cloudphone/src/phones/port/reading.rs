@@ -28,7 +28,8 @@ pub struct DeviceReading {
     pub proxy_schemes: Cow<'static, [ProxyScheme]>,
     /// The proxy in force; `None` if there is no proxy or it could not be read.
     pub proxy: Option<Proxy>,
-    /// The modes to which the platform can limit its screen sessions.
+    /// The modes to which the platform can limit its own screen sessions. The server limits those
+    /// of its page.
     pub session_modes: Cow<'static, [SessionMode]>,
     /// The durations of writes on it.
     pub paces: Paces,

@@ -79,7 +79,7 @@ function stop(state, words, title, why, remedy) {
 function ends(run, status) {
   if (status === 401 && now(run) > run.ends - 2_000) expire();
   else if (status === 401) {
-    end("the link opens nothing", "Its time is over, it is not whole, or it was taken away; or the server was restarted.");
+    end("the link opens nothing", "Its time is over, a right was taken away, or the server was restarted; or the link is not whole.");
   } else if (status === 403 || status === 404) {
     end("the link does not open this phone now", "The phone or the permission for it was taken away.");
   } else return false;
