@@ -52,6 +52,7 @@ mod operate {
     #[cfg(target_os = "linux")]
     pub(crate) mod full_disk;
     pub(crate) mod life;
+    pub(crate) mod metrics;
     pub(crate) mod monitor;
     pub(crate) mod owners;
     pub(crate) mod process;

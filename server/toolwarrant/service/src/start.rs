@@ -160,7 +160,19 @@ impl Start {
                 let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
                 let replica = replica.as_ref().map(|life| ReplicaStatus::new(&life.shared));
                 let audit = audit.clone();
-                status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams, replica });
+                let (access, clock, folder) = (registry.access(), clock.clone(), folder.path().to_owned());
+                status.set_serving(StatusSources {
+                    database,
+                    engine,
+                    requests,
+                    audit,
+                    limiter,
+                    upstreams,
+                    replica,
+                    access,
+                    clock,
+                    folder,
+                });
             }
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
