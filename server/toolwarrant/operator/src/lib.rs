@@ -5,6 +5,7 @@
 //! turns the JSON of the answer into text. No module depends on a contract: the words come from the
 //! catalogue.
 
+pub mod alerts;
 mod archive;
 mod background;
 mod backup;
