@@ -55,6 +55,7 @@ mod operate {
     pub(crate) mod life;
     #[cfg(target_os = "linux")]
     pub(crate) mod manager;
+    pub(crate) mod metrics;
     pub(crate) mod monitor;
     pub(crate) mod owners;
     pub(crate) mod process;

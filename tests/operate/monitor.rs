@@ -16,7 +16,7 @@ use toolwarrant_operator::Names;
 use toolwarrant_operator::metrics::ServiceStatus;
 
 /// Parses as strictly as the format is specified.
-fn parse(page: &str) -> BTreeMap<String, f64> {
+pub(super) fn parse(page: &str) -> BTreeMap<String, f64> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -54,7 +54,7 @@ fn parse(page: &str) -> BTreeMap<String, f64> {
         let spans = all.iter().filter(|(other, _)| other.starts_with(&spans));
         let mut spans: Vec<f64> = spans.map(|(_, count)| *count).collect();
         spans.sort_by(f64::total_cmp);
-        assert_eq!((spans.len(), spans.last()), (15, Some(count)), "{series}");
+        assert_eq!((spans.len(), spans.last()), (17, Some(count)), "{series}");
     }
     all
 }
@@ -118,6 +118,8 @@ async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() 
     for (series, value) in COUNTED {
         assert_eq!(metrics.get(&format!("cloudphone_{series}")), Some(&f64::from(*value)), "{series}\n{page}");
     }
+    let sum = metrics[r#"cloudphone_tool_call_duration_seconds_sum{tool="list_devices"}"#];
+    assert!(sum > 0.0 && sum != (sum * 1e3).round() / 1e3, "it has fractions of a millisecond: {sum}");
     let sends = metrics.iter().filter(|(series, _)| series.starts_with("cloudphone_task_sends_total"));
     assert!(sends.map(|(_, count)| count).sum::<f64>() >= 1.0, "{page}");
     for series in ["store_commits_total", "store_writes_total"] {

@@ -168,6 +168,9 @@ impl Start {
                 limiter: limiter.clone(),
                 upstreams,
                 replica: replica.as_ref().map(|life| ReplicaStatus::new(&life.shared)),
+                access: registry.access(),
+                clock: clock.clone(),
+                folder: folder.path().to_owned(),
             });
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
