@@ -19,6 +19,7 @@ mod graph;
 mod interop;
 mod modules;
 mod node;
+mod package;
 mod python;
 mod rules;
 mod test;
@@ -60,9 +61,9 @@ enum Verb {
     /// Check advisories, licences, versions and sources of all packages in Cargo.lock against
     /// deny.toml; needs Python, git, tar and xz
     Deny,
-    /// Check everything that must pass: format, lints, crate graph, generated files, contract,
-    /// tests, walks, dependencies and official clients; ends with the times, what was left out, and
-    /// a count
+    /// Check everything that must pass: format, lints, crate graph, packages, generated files,
+    /// contract, tests, walks, dependencies and official clients; ends with the times, what was
+    /// left out, and a count
     Test,
     /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and
     /// compare the output with the pages
