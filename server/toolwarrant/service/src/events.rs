@@ -1,37 +1,8 @@
-//! The lines of the log about the life of a server: its start, its stop, and keys that end.
+//! Lines of the log about the life of a server.
 
-use crate::server::Server;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_operator::OperatorContext;
-
-impl Server {
-    pub(crate) async fn log_start(&self) {
-        let Self { listener, url, monitor, replica, layout, context, engine, names, folder, .. } = self;
-        let listens = listener.local_addr().ok().map(tracing::field::display);
-        let monitor = monitor.as_ref().map(|monitor| tracing::field::display(monitor.address()));
-        let store = match replica {
-            None => folder.path().display().to_string(),
-            Some(life) => format!("PostgreSQL, as the replica {}", life.shared.store.name()),
-        };
-        let applications = context.registry.applications().await.len();
-        let keys = context.registry.keys(|key| !key.secrets.is_empty()).await.len();
-        let (version, tasks_in_flight, last_stop) = (names.version, engine.in_flight(), folder.begin_run());
-        tracing::info!(
-            version,
-            listens,
-            url,
-            monitor,
-            store,
-            layout,
-            applications,
-            keys,
-            tasks_in_flight,
-            last_stop,
-            "the server starts"
-        );
-    }
-}
 
 pub(crate) fn log_stop(why: &str, tasks_in_flight: usize, uptime: Duration) {
     tracing::info!(why, tasks_in_flight, uptime_seconds = uptime.as_secs(), "the server stops");

@@ -34,6 +34,7 @@ use toolwarrant_operator::metrics::ServiceStatus;
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Background, Check, Names, OperatorContext, until};
 use toolwarrant_tasks::engine::Engine;
+use tracing::field::display;
 
 pub(crate) struct Identity {
     pub(crate) names: Names,
@@ -127,6 +128,32 @@ impl Server {
         };
         out.push_str("Ctrl-C stops it.\n");
         out
+    }
+
+    async fn log_start(&self) {
+        let Self { listener, url, monitor, replica, layout, context, engine, names, folder, .. } = self;
+        let listens = listener.local_addr().ok().map(display);
+        let monitor = monitor.as_ref().map(|monitor| display(monitor.address()));
+        let store = match replica {
+            None => folder.path().display().to_string(),
+            Some(life) => format!("PostgreSQL, as the replica {}", life.shared.store.name()),
+        };
+        let applications = context.registry.applications().await.len();
+        let keys = context.registry.keys(|key| !key.secrets.is_empty()).await.len();
+        let (version, tasks_in_flight, last_stop) = (names.version, engine.in_flight(), folder.begin_run());
+        tracing::info!(
+            version,
+            listens,
+            url,
+            monitor,
+            store,
+            layout,
+            applications,
+            keys,
+            tasks_in_flight,
+            last_stop,
+            "the server starts"
+        );
     }
 
     /// Serves until a signal arrives. A second one ends it at once.
