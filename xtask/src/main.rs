@@ -19,6 +19,7 @@ mod graph;
 mod interop;
 mod modules;
 mod node;
+mod package;
 mod python;
 mod rules;
 mod test;
@@ -83,6 +84,9 @@ enum Verb {
     Fuzz(fuzz::Cases),
     /// Open the screen page in Chromium, check and measure it; needs Node.js and Debian's Chromium
     Browse(browse::Browsing),
+    /// Make a tarball, a Debian package, bills of materials and their sums in dist/, the same bytes
+    /// for the same commit; needs git, GNU tar and dpkg-dev
+    Package(package::Packaging),
     /// Run official clients of the protocol and its conformance suite against the program; needs
     /// Python and Node.js
     Interop {
@@ -114,6 +118,7 @@ fn main() -> Result<()> {
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Browse(browsing) => browse::run(&root(), &browsing).map(|passed| println!("{passed} passed, 0 failed")),
+        Verb::Package(packaging) => package::run(&root(), &packaging),
         Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }
 }
