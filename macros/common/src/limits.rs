@@ -17,9 +17,33 @@ pub const MAX_WAIT_SECONDS: u32 = 50;
 pub const TASKS_KEPT_DAYS: u32 = 7;
 
 /// The command for a resource has the resource's name, so no resource has one of these.
-pub const COMMANDS: [&str; 23] = [
-    "acts", "app", "apply", "audit", "backup", "bridge", "call", "clock", "cluster", "config", "doctor", "export",
-    "find", "flags", "help", "key", "refunds", "restore", "serve", "sign", "store", "task", "tools",
+pub const COMMANDS: [&str; 26] = [
+    "acts",
+    "app",
+    "apply",
+    "audit",
+    "backup",
+    "bridge",
+    "call",
+    "clock",
+    "cluster",
+    "completion",
+    "config",
+    "doctor",
+    "export",
+    "files",
+    "find",
+    "flags",
+    "help",
+    "key",
+    "ready",
+    "refunds",
+    "restore",
+    "serve",
+    "sign",
+    "store",
+    "task",
+    "tools",
 ];
 
 /// Returns true for control characters, line separators, fillers and format characters, which hide

@@ -122,10 +122,15 @@ impl AuditHandle {
 
     /// Returns true if all waiting lines are in their files. Waits at most a few seconds.
     pub async fn flush(&self) -> bool {
+        let turned = tokio::time::timeout(FLUSH_PATIENCE, self.turn()).await;
+        turned.is_ok() && !self.queue.failing.load(Relaxed)
+    }
+
+    /// Returns once the writer has tried to write all waiting lines.
+    pub async fn turn(&self) {
         let asked = self.queue.flush();
         let mut answered = self.queue.answered.subscribe();
-        let written = tokio::time::timeout(FLUSH_PATIENCE, answered.wait_for(|answered| *answered >= asked)).await;
-        written.is_ok() && !self.queue.failing.load(Relaxed)
+        let _ = answered.wait_for(|answered| *answered >= asked).await;
     }
 
     /// Queues a line that belongs to no request. It is lost if all slots are taken.

@@ -180,6 +180,7 @@ impl<H: Handlers> Pipeline<H> {
 
     pub fn unsound(&self) {
         self.counts.unsound.add(1);
+        tracing::debug!("refused a request: its body is not a message");
     }
 
     /// Authenticates a request. Every cause of `unauthenticated` has the same message.
@@ -220,6 +221,8 @@ impl<H: Handlers> Pipeline<H> {
     ) -> Result<Admitted<'c>, Failure> {
         charge.map(|()| Admitted(caller)).map_err(|RetryAfter { seconds }| {
             self.counts.rate_limited.add(requests.into());
+            let application = &*caller.application.name;
+            tracing::debug!(application, requests, "refused a request: the budget is spent");
             let failure = rate_limited(H::CATALOGUE, requests, caller.application.window.limit());
             failure.with("retry_after_seconds", seconds)
         })

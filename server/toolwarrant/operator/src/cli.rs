@@ -4,6 +4,7 @@
 //! environment variable of the same name. Start at [`CommandLine::parse`].
 
 mod file;
+mod files;
 mod help;
 mod options;
 mod reference;
@@ -20,7 +21,8 @@ use crate::render;
 use crate::user::claims;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand, value_parser};
+use clap_complete::Shell;
 use options::CommonFlags;
 pub use options::{EdgeOptions, LogFormat, LogOptions, ServeOptions, WayToServer};
 use serde_json::{Map, Value, json};
@@ -81,6 +83,8 @@ pub enum Invocation<F> {
         json: bool,
     },
     Reference,
+    Files(PathBuf),
+    Completion(Shell),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +159,15 @@ impl CommandLine<'_> {
     }
 
     #[must_use]
+    pub fn completion<F: Flags, C: OwnCommand>(&self, shell: Shell) -> String {
+        files::completion(shell, &mut self.command::<F, C>())
+    }
+
+    pub fn write_files<F: Flags, C: OwnCommand>(&self, folder: &Path) -> Result<(), OperatorError> {
+        files::write(folder, &files::all(&mut self.command::<F, C>(), self.names, self.about))
+    }
+
+    #[must_use]
     pub fn client_names(&self) -> ClientNames {
         let Names { program, version, environment, .. } = self.names;
         let reads = |permission: &&PermissionDef| {
@@ -195,6 +208,7 @@ impl CommandLine<'_> {
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
         let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
+        let command = command.subcommand(files_command()).subcommand(completion_command());
         let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
@@ -279,6 +293,8 @@ impl CommandLine<'_> {
                 return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
             Some((help::FLAGS, _)) => return Ok(Invocation::Reference),
+            Some((help::FILES, inner)) => return Ok(Invocation::Files(value(inner)?)),
+            Some((help::COMPLETION, inner)) => return Ok(Invocation::Completion(value(inner)?)),
             Some((name, _)) if C::has_subcommand(name) => {
                 let own = C::from_arg_matches(matches)?;
                 question = own.question();
@@ -292,6 +308,11 @@ impl CommandLine<'_> {
         let flags = F::from_arg_matches(matches)?;
         Ok(Invocation::Operate { command, question, flags, config, data, store, way, json })
     }
+}
+
+/// Returns the argument of a command that writes about the program. clap has required it.
+fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches) -> Result<T, clap::Error> {
+    matches.get_one(VALUE).cloned().ok_or_else(|| clap::Error::new(ErrorKind::MissingRequiredArgument))
 }
 
 fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Config) -> Result<(), clap::Error> {
@@ -371,13 +392,14 @@ struct Asked {
 
 impl Asked {
     /// Reads these parts before the configuration file is read. A wrong command line gives the
-    /// defaults here, and is reported when it is parsed completely. Client commands and `flags`
-    /// read no file.
+    /// defaults here, and is reported when it is parsed completely. Client commands and those that
+    /// write about the program read no file.
     fn of(command: &clap::Command) -> Self {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
         let name = matches.subcommand_name();
-        let reads_none = |name| name == help::FLAGS || ClientCommand::has_subcommand(name);
+        let writes = [help::FLAGS, help::FILES, help::COMPLETION];
+        let reads_none = |name| writes.contains(&name) || ClientCommand::has_subcommand(name);
         if name.is_some_and(reads_none) {
             return nothing;
         }
@@ -396,6 +418,21 @@ impl Asked {
 fn flags_command() -> clap::Command {
     clap::Command::new(help::FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
 }
+
+fn files_command() -> clap::Command {
+    clap::Command::new(help::FILES)
+        .about("Write the files of an installation: unit, container, configuration, alert rules, completions")
+        .arg(Arg::new(VALUE).value_name("DIR").required(true).help("A new folder").value_parser(value_parser!(PathBuf)))
+}
+
+fn completion_command() -> clap::Command {
+    let shell = Arg::new(VALUE).value_name("SHELL").required(true).value_parser(value_parser!(Shell));
+    clap::Command::new(help::COMPLETION)
+        .about("Print the completion of the command line for a shell")
+        .arg(shell.help("The shell"))
+}
+
+const VALUE: &str = "value";
 
 fn config_command() -> clap::Command {
     let check = clap::Command::new("check")
@@ -418,7 +455,7 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(commands);
-        let others = ["config", help::FLAGS, "help", "serve"];
+        let others = ["config", help::FLAGS, help::FILES, help::COMPLETION, "help", "serve"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

@@ -38,7 +38,7 @@ use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
 use answer::{CommandAnswer, answer, put_act, refusal, resolve};
 use clock::ClockCommand;
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
@@ -57,6 +57,10 @@ pub async fn execute(context: &OperatorContext, operator: &Operator, command: Op
         true => carry_out(context, &origin, command).await,
         false => Err(not_allowed(&origin, role)),
     };
+    if done.is_ok() && context.server.is_some() {
+        let (operator, command) = (&*origin.operator.name, &*origin.command);
+        tracing::info!(command, object, operator, "an operator changed something");
+    }
     if let (Err(error), Some(audit)) = (&done, &context.audit) {
         let now = context.clock.latest();
         let Origin { operator, command } = &origin;
@@ -151,6 +155,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Cluster(command) => cluster::execute(context, origin, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => clock::accept(context, origin).await,
         OperatorCommand::Own { command, patience: _ } => own(context, origin, command).await,
+        OperatorCommand::Ready => ready(context).await,
         OperatorCommand::Doctor => {
             audit::flush(context).await;
             let found = doctor::examine(
@@ -162,6 +167,14 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             );
             answer(found.await)
         }
+    }
+}
+
+async fn ready(context: &OperatorContext) -> CommandAnswer {
+    let server = context.server.as_ref().ok_or_else(|| refusal("no server runs in this process"))?;
+    match server.unready().await {
+        Some(why) => Err(OperatorError::unavailable(why)),
+        None => Ok(json!({"ready": true, "remark": server.remark()})),
     }
 }
 

@@ -26,6 +26,7 @@ use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
+use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
@@ -43,7 +44,8 @@ pub struct OperatorContext {
     pub folder: PathBuf,
     pub clock: Clock,
     pub audit: Option<AuditHandle>,
-    pub serves: bool,
+    /// The server of this process, if it serves.
+    pub server: Option<Arc<dyn MonitorSource>>,
     pub lines: ActLines,
     pub applying: Mutex<()>,
 }
@@ -136,6 +138,7 @@ pub struct OpenedData {
     pub shared: Option<Shared>,
     /// Continues from the latest time recorded in the folder.
     pub clock: Clock,
+    pub layout: u32,
 }
 
 impl OpenedData {
@@ -158,14 +161,14 @@ impl OpenedData {
         random: &Random,
         (place, claim): (&StoreOptions, Option<Claim>),
     ) -> Result<Self, OpenError> {
-        let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
+        let (master_key, database, shared, layout): (_, Arc<dyn Store>, _, _) = match place.is_folder() {
             true => {
                 let (path, master_key) = (folder.database()?, folder.master_key(random)?);
-                (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None)
+                (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None, toolwarrant_sqlite::LAYOUT)
             }
             false => {
                 let shared = Arc::new(place.open(folder, names, claim.as_ref()).await?);
-                (folder.master_key(random)?, shared.clone(), Some(shared))
+                (folder.master_key(random)?, shared.clone(), Some(shared), toolwarrant_postgres::LAYOUT.unsigned_abs())
             }
         };
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
@@ -177,7 +180,7 @@ impl OpenedData {
         let random = random.clone();
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, lease).await?;
         let registry = registry.in_cell(place.cell.as_deref());
-        Ok(Self { registry, keyring, database, shared, clock })
+        Ok(Self { registry, keyring, database, shared, clock, layout })
     }
 
     pub async fn files(&self) -> Result<ServiceFiles, StoreError> {

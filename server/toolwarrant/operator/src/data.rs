@@ -62,6 +62,10 @@ pub(crate) const RUN: &str = "run";
 
 pub(crate) const SEEN: &str = "seen";
 
+const LAST_RUN: &str = "last-run";
+const RUNS: &str = "runs";
+const ENDED: &str = "ended";
+
 pub(crate) const MASTER_KEY: &str = "master.key";
 
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
@@ -217,6 +221,24 @@ impl DataFolder {
     pub(crate) fn put_master_key(&self, key: &[u8; 32]) -> Result<(), FolderError> {
         let text = Zeroizing::new(hex::encode(key));
         self.write(MASTER_KEY, &text).map_err(|error| FolderError::Io(self.join(MASTER_KEY), error))
+    }
+
+    /// Records that a server runs, and returns how the last one ended. Nothing depends on it, so a
+    /// failure is ignored.
+    #[must_use]
+    pub fn begin_run(&self) -> &'static str {
+        let last = std::fs::read_to_string(self.join(LAST_RUN)).unwrap_or_default();
+        let _ = self.write(LAST_RUN, RUNS);
+        match last.trim_end() {
+            ENDED => "in order",
+            RUNS => "not in order",
+            _ => "not known",
+        }
+    }
+
+    /// Records that a server has stopped in order.
+    pub fn end_run(&self) {
+        let _ = self.write(LAST_RUN, ENDED);
     }
 
     /// Leaves a complete file or none after a crash.

@@ -79,6 +79,14 @@ impl ServiceStatus {
         self.stopping.store(true, Relaxed);
     }
 
+    /// Returns once all loops that serve have turned. A start has none yet.
+    pub async fn turn(&self) {
+        if let Some(StatusSources { engine, audit, .. }) = self.sources.get() {
+            engine.turn().await;
+            audit.turn().await;
+        }
+    }
+
     /// Cancels a running test write, so that it does not keep the store open.
     pub async fn release(&self) {
         self.test_write.lock().await.shutdown().await;

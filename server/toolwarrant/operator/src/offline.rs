@@ -125,6 +125,9 @@ impl Offline<MakeParts<'_>> {
         }
         let socket = folder.join(SOCKET);
         let SocketRequest { command, .. } = &request;
+        if let OperatorCommand::Ready = command {
+            return Err(OperatorError::unavailable(format!("no server uses the folder {}", folder.display())));
+        }
         // Opening the folder would create a database, even in a folder that is not a data folder.
         // Only the first application and a service's own command may do that.
         if store.is_folder() && !command.row().begins && !has_data(folder, names) {
@@ -222,7 +225,7 @@ where
     };
     let opened = OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await?;
     let files = opened.files().await.map_err(OpenError::from)?;
-    let OpenedData { registry, database, shared, keyring, clock } = opened;
+    let OpenedData { registry, database, shared, keyring, clock, layout: _ } = opened;
     let trail = match reads {
         true => None,
         false => Trail::open(folder, &keyring, &clock, database.clone()).await,
@@ -246,7 +249,7 @@ where
         folder: path,
         clock,
         audit,
-        serves: false,
+        server: None,
         lines,
         applying: Mutex::default(),
     };

@@ -38,7 +38,7 @@ pub use claim::{Candidate, Claim, LEASE, Waiting};
 pub use connection::Address;
 pub use health::{COUNTED_MAX, Safekeeping, ServerCheck, ServerFigures};
 pub use operating::{ReplicaRun, RunState};
-pub use runs::{Leader, NewRun, SeenBeat};
+pub use runs::{LAYOUT, Leader, NewRun, SeenBeat};
 
 use accepting::Accepting;
 use advancing::Advancing;

@@ -3,6 +3,8 @@
 //! A signal that is ignored at the start, as under `nohup`, stays ignored. Without its terminal,
 //! the program stops as for SIGTERM, because Ctrl-C cannot reach it.
 
+use crate::manager;
+use sd_notify::NotifyState;
 use std::fs;
 use std::future::pending;
 use std::io::{self, IsTerminal};
@@ -35,6 +37,7 @@ impl Hangup {
             if had_terminal && !has_terminal() {
                 return tracing::info!("the terminal is gone, so the program stops");
             }
+            manager::tell_reloading();
             let renewals = Arc::clone(&renewals);
             // One signal after the other, so that two threads never renew the same thing.
             let renewed = tokio::task::spawn_blocking(move || renewals.iter().for_each(Renewal::log)).await;
@@ -42,6 +45,7 @@ impl Hangup {
                 Ok(()) => tracing::info!("SIGHUP: looked for what was renewed on the disk"),
                 Err(error) => tracing::error!(%error, "SIGHUP: what was renewed on the disk could not be read anew"),
             }
+            manager::tell(&[NotifyState::Ready]);
         }
         pending().await
     }

@@ -53,10 +53,12 @@
 mod client;
 mod core;
 mod dumps;
+mod events;
 pub mod handler;
 mod hangup;
 mod listening;
 mod log;
+mod manager;
 mod open_files;
 pub mod operator;
 mod outlet;

@@ -22,7 +22,8 @@ pub(crate) struct Listening {
     pub(crate) limiter: Arc<ConnectionLimiter>,
     pub(crate) policy: HostOriginPolicy,
     pub(crate) url: String,
-    pub(crate) monitor: Option<(Monitor, Arc<ServiceStatus>)>,
+    pub(crate) status: Arc<ServiceStatus>,
+    pub(crate) monitor: Option<Monitor>,
 }
 
 impl Listening {
@@ -46,12 +47,12 @@ impl Listening {
         if admin_listen == Some(listen) && listen.port() != 0 {
             bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
         }
+        let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
         let monitor = match admin_listen {
             Some(address) => {
                 let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
-                let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
                 let monitor = Monitor::listen(address, policy, status.clone()).await;
-                Some((monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?, status))
+                Some(monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?)
             }
             None => None,
         };
@@ -62,7 +63,8 @@ impl Listening {
         }
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
-        Ok(Self { socket, tls, limits, limiter: ConnectionLimiter::behind(proxies, limits), policy, url, monitor })
+        let limiter = ConnectionLimiter::behind(proxies, limits);
+        Ok(Self { socket, tls, limits, limiter, policy, url, status, monitor })
     }
 }
 

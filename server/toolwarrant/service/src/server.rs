@@ -1,16 +1,19 @@
 //! The server: serves, and stops in order. Start at [`Server::run`].
 
+use crate::events::{log_ended_keys, log_stop};
 use crate::hangup::{Hangup, Renewal};
 use crate::listening::{base_path, in_clear, url_of};
+use crate::manager;
 use crate::replica::ReplicaLife;
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Result, bail};
+use sd_notify::NotifyState;
 use serde_json::json;
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -59,9 +62,14 @@ pub(crate) struct Server {
     pub(crate) keeper: AuditKeeper,
     pub(crate) sockets: Vec<OperatorSocket>,
     pub(crate) replica: Option<ReplicaLife>,
-    pub(crate) monitor: Option<(Monitor, Arc<ServiceStatus>)>,
+    pub(crate) status: Arc<ServiceStatus>,
+    pub(crate) monitor: Option<Monitor>,
     /// Keeps the folder locked while the server runs.
     pub(crate) folder: DataFolder,
+    /// The number of the layout of its store.
+    pub(crate) layout: u32,
+    /// Reports to the service manager until this is dropped.
+    pub(crate) watchdog: JoinSet<()>,
 }
 
 impl Server {
@@ -72,7 +80,7 @@ impl Server {
 
     fn greeting(&self) -> String {
         let keys = self.keys.iter().map(DemoKey::json).collect::<Vec<_>>();
-        let monitor = self.monitor.as_ref().map(|(monitor, _)| format!("http://{}", monitor.address()));
+        let monitor = self.monitor.as_ref().map(|monitor| format!("http://{}", monitor.address()));
         let listens = self.listener.local_addr().ok();
         format!(
             "{}\n",
@@ -105,7 +113,7 @@ impl Server {
             Some(steps) => steps.clone(),
             None => self.demo.text(program, url, &self.keys),
         };
-        if let Some((monitor, _)) = &self.monitor {
+        if let Some(monitor) = &self.monitor {
             let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());
         }
         let _ = match &self.replica {
@@ -127,21 +135,21 @@ impl Server {
         say(&if json { self.greeting() } else { self.welcome() });
         let Signals { mut stop, hangup } = signals;
         let renewals = std::mem::take(&mut self.renewals);
-        let (stop_serving, stopped) = oneshot::channel::<()>();
+        let (stop_serving, stopped) = oneshot::channel();
         let signals = async {
             let hung_up = hangup.renew(renewals);
             tokio::pin!(hung_up);
-            tokio::select! {
-                () = stop.next() => {}
-                () = &mut hung_up => {}
-            }
-            drop(stop_serving);
+            let why = tokio::select! {
+                signal = stop.next() => signal,
+                () = &mut hung_up => "its terminal is gone",
+            };
+            let _ = stop_serving.send(why);
             stop.next().await;
         };
         let (end, served) = runtime.block_on(async {
             tokio::select! {
-                served = self.serve(async move { drop(stopped.await) }) => ("has stopped", served),
-                () = signals => ("has stopped at once", Ok(())),
+                served = self.serve(async move { stopped.await.unwrap_or_default() }) => ("has stopped", served),
+                _ = signals => ("has stopped at once", Ok(())),
             }
         });
         if !json {
@@ -153,7 +161,10 @@ impl Server {
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in
     /// flight, waits for running effects, and flushes the audit. Tasks in flight continue at the
     /// next start.
-    async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
+    async fn serve(self, stop: impl Future<Output = &'static str>) -> Result<()> {
+        self.log_start().await;
+        manager::tell_ready(&format!("serves {}/mcp", self.url()));
+        let begun = Instant::now();
         let Self {
             listener,
             endpoint,
@@ -165,15 +176,16 @@ impl Server {
             keeper,
             sockets,
             mut replica,
+            status,
             monitor,
             folder,
             keys,
             passes,
+            watchdog: _watchdog,
             ..
         } = self;
         // Their secrets have been printed.
         drop(keys);
-        let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
         let watching = monitor.map(watch);
         let mut work = Work::start(&engine, background, &context, keeper, (sockets, passes));
         let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
@@ -183,17 +195,20 @@ impl Server {
         let mut stopped = Ok(());
         let (lose, lost) = oneshot::channel();
         let closing = async {
-            stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
+            let why = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
+            manager::tell(&[NotifyState::Stopping]);
+            log_stop(why.as_ref().unwrap_or(&"it does not lead any more"), engine.in_flight(), begun.elapsed());
+            stopped = why.map(drop);
             if let (Ok(()), Some(gate)) = (&stopped, &gate)
                 && let Some(leader) = replica.take()
             {
-                status.as_ref().inspect(|status| status.set_handing_over());
+                status.set_handing_over();
                 let held = work.stop_behind(gate, &engine).await;
                 keep_reads(&engine, &context).await;
                 leader.hand_over().await;
                 drop(held);
             }
-            status.inspect(|status| status.set_stopping());
+            status.set_stopping();
             engine.close();
             work.passes.close();
             if stopped.is_err() {
@@ -220,6 +235,7 @@ impl Server {
         if let Some(watching) = watching {
             watching.stop().await;
         }
+        status.release().await;
         let settled = context.registry.settle().await;
         if context.shared.is_none() {
             keep_reads(&engine, &context).await;
@@ -230,6 +246,7 @@ impl Server {
                 "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
             );
         }
+        folder.end_run();
         drop((context, folder));
         Ok(())
     }
@@ -318,11 +335,10 @@ impl Work {
     }
 }
 
-fn watch((monitor, status): (Monitor, Arc<ServiceStatus>)) -> Background {
+fn watch(monitor: Monitor) -> Background {
     Background::start("the monitor", PATIENCE, |stopped| async move {
         stopped.await;
         monitor.close().await;
-        status.release().await;
     })
 }
 
@@ -345,6 +361,7 @@ const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 /// Stores what is pending once a second, then until all changes are stored.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
+    let mut keys_seen = context.clock.latest();
     until(stopped, async {
         loop {
             let _ = context.registry.settle().await;
@@ -353,6 +370,7 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
             if uses_due <= context.clock.now() {
                 uses_due = context.clock.now().plus(USES_EVERY);
                 store_uses(&context).await;
+                keys_seen = log_ended_keys(&context, keys_seen).await;
             }
             context.clock.sleep_until(context.clock.now().plus(SETTLE_EVERY)).await;
         }
@@ -409,10 +427,10 @@ impl StopSignals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A process that waits until it may lead. It serves nobody, but answers its monitor and operators.
 
+use crate::manager;
 use crate::server::{PATIENCE, StopSignals};
 use anyhow::Result;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(crate) struct WaitingStart<'a> {
     pub(crate) store: &'a StoreOptions,
     pub(crate) folder: &'a DataFolder,
     pub(crate) groups: &'a OperatorGroups,
-    pub(crate) status: Option<&'a ServiceStatus>,
+    pub(crate) status: &'a ServiceStatus,
 }
 
 impl WaitingStart<'_> {
@@ -26,15 +27,17 @@ impl WaitingStart<'_> {
     pub(crate) async fn wait(self, stop: &mut StopSignals) -> Result<Option<Claim>> {
         let Self { names, catalogue, checks, store, folder, groups, status } = self;
         let (shown, mut why) = watch::channel(Waiting::default());
-        status.inspect(|status| status.set_waiting(why.clone()));
+        status.set_waiting(why.clone());
         let claiming = store.claim(folder, names, &shown);
         tokio::pin!(claiming);
         tokio::select! {
             claimed = &mut claiming => return Ok(Some(claimed.map_err(OperatorError::from)?)),
-            () = stop.next() => return Ok(None),
+            _ = stop.next() => return Ok(None),
             _ = why.wait_for(|why| *why != Waiting::Starting) => {}
         }
         tracing::info!("this process waits to lead; /readyz says for what");
+        // A manager that waited for more would end a standby.
+        manager::tell_ready("waits to lead");
         let standby = Arc::new(Standby {
             names: Arc::clone(names),
             catalogue,
@@ -50,7 +53,7 @@ impl WaitingStart<'_> {
         }
         let claimed = tokio::select! {
             claimed = claiming => Some(claimed.map_err(OperatorError::from)?),
-            () = stop.next() => None,
+            _ = stop.next() => None,
         };
         for socket in answering {
             socket.stop().await;

@@ -7,6 +7,7 @@
 use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
 use crate::listening::{Listening, base_path, listen};
+use crate::manager;
 use crate::replica::ReplicaLife;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::Setup;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
@@ -60,6 +62,7 @@ pub(crate) struct Start {
     folder: DataFolder,
     opened: OpenedData,
     passes: Passes,
+    watchdog: JoinSet<()>,
 }
 
 impl Start {
@@ -77,18 +80,21 @@ impl Start {
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
             let groups = groups_of(&serve);
             let listening = Listening::open(serve, &names).await?;
+            let watchdog = manager::keep_watchdog(listening.status.clone());
             let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
             let claim = match store.is_folder() {
                 true => None,
                 false => {
-                    let status = listening.monitor.as_ref().map(|(_, status)| &**status);
+                    let status = &listening.status;
                     let (names, checks, store, folder, groups) = (&names, &*checks, &store, &folder, &groups);
                     let waiting = WaitingStart { names, catalogue, checks, store, folder, groups, status };
                     let Some(claim) = waiting.wait(stop).await? else { return Ok(None) };
                     Some(claim)
                 }
             };
+            let extending = manager::extend_timeout("opens the data");
             let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, claim)).await?;
+            drop(extending);
             warn_of_keys_off(&*opened.database).await?;
             // Output in a file or a pipe may be stored, so it must not have secrets.
             let prints_keys = wanted || io::stdout().is_terminal();
@@ -106,6 +112,7 @@ impl Start {
                 folder,
                 opened,
                 passes,
+                watchdog,
             }))
         })
     }
@@ -141,14 +148,26 @@ impl Start {
 
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
         runtime.block_on(async {
-            let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, passes, .. } =
-                self;
+            let Self {
+                names,
+                demo,
+                checks,
+                catalogue,
+                prints_keys,
+                groups,
+                listening,
+                folder,
+                opened,
+                passes,
+                watchdog,
+                ..
+            } = self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
             let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
-            let Listening { socket, tls, limiter, url, monitor, .. } = listening;
+            let Listening { socket, tls, limiter, url, status, monitor, .. } = listening;
             let listener = listen(socket)?;
             let demo = Demo { hint, ..demo };
-            let OpenedData { registry, keyring: _, database, shared, clock } = opened;
+            let OpenedData { registry, keyring: _, database, shared, clock, layout } = opened;
             let replica = shared.map(|shared| ReplicaLife { shared });
             warn_of_permissions(&registry, catalogue).await;
             let sockets = OperatorSocket::open_all(folder.path(), &groups)?;
@@ -156,12 +175,16 @@ impl Start {
             let keys = if prints_keys { demo.keys(&registry, catalogue).await? } else { Vec::new() };
             let first_steps =
                 registry.is_empty().await.then(|| demo.first_steps(names.program, catalogue, folder.path()));
-            if let Some((_, status)) = &monitor {
-                let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
-                let replica = replica.as_ref().map(|life| ReplicaStatus::new(&life.shared));
-                let audit = audit.clone();
-                status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams, replica });
-            }
+            let sources = StatusSources {
+                database: database.clone(),
+                engine: engine.clone(),
+                requests,
+                audit: audit.clone(),
+                limiter: limiter.clone(),
+                upstreams,
+                replica: replica.as_ref().map(|life| ReplicaStatus::new(&life.shared)),
+            };
+            status.set_serving(sources);
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
                 catalogue,
@@ -174,7 +197,7 @@ impl Start {
                 folder: folder.path().to_owned(),
                 clock,
                 audit: Some(audit.clone()),
-                serves: true,
+                server: Some(status.clone()),
                 lines: ActLines::default(),
                 applying: Mutex::default(),
             });
@@ -197,8 +220,11 @@ impl Start {
                 keeper,
                 sockets,
                 replica,
+                status,
                 monitor,
                 folder,
+                layout,
+                watchdog,
             })
         })
     }

@@ -127,6 +127,9 @@ fn migrate(writer: &mut Connection, found: u32) -> rusqlite::Result<()> {
         transaction.execute_batch(sql)?;
         transaction.pragma_update(None, "user_version", layout)?;
         transaction.commit()?;
+        if layout > FIRST_LAYOUT && found > 0 {
+            tracing::info!(layout, "the database was migrated");
+        }
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::{Digest, KeyRing};
@@ -62,6 +62,7 @@ pub struct Engine {
     unreadable: Mutex<BTreeSet<TaskId>>,
     /// Set once the log says that the store does not answer, until it does.
     is_cut_off: AtomicBool,
+    turned: Notify,
 }
 
 const NAMED_MAX: usize = 10;
@@ -82,8 +83,8 @@ impl Engine {
     /// Creates an engine that knows every task in flight. [`Self::run`] resumes their work.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, index, accepting, counts, unreadable, is_cut_off) = Default::default();
-        let engine = Self { due, index, accepting, polls, counts, unreadable, is_cut_off, parts };
+        let (due, index, accepting, counts, unreadable, is_cut_off, turned) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, unreadable, is_cut_off, turned, parts };
         let mut last = None;
         let begun = engine.parts.clock.now();
         let found = if engine.parts.store.outlives_machine() { Progress::TakenOver(begun) } else { Progress::Found };
@@ -147,6 +148,13 @@ impl Engine {
     #[must_use]
     pub fn lag(&self) -> Duration {
         self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
+    }
+
+    /// Returns once the loop of [`Self::run`] has turned.
+    pub async fn turn(&self) {
+        let turned = self.turned.notified();
+        self.due.wake();
+        turned.await;
     }
 
     #[must_use]

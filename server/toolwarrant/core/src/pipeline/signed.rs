@@ -65,6 +65,7 @@ impl<H: Handlers> Pipeline<H> {
 
     pub fn refuse_signature(&self, what: Words) -> Failure {
         self.counts.unauthenticated.add(1);
+        tracing::debug!(why = what.as_str(), "refused a signed request");
         Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
     }
 

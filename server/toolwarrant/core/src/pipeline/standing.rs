@@ -25,6 +25,7 @@ impl<H: Handlers> Pipeline<H> {
     pub(super) fn refuse_caller(&self, error: AccessError) -> Failure {
         if error == AccessError::Unauthenticated {
             self.counts.unauthenticated.add(1);
+            tracing::debug!("refused a request: its key is missing, wrong or not in force");
         }
         no_caller(H::CATALOGUE, error)
     }

@@ -47,6 +47,7 @@ impl<H: Handlers> Pipeline<H> {
     ) -> Result<Visit<'a>, Failure> {
         let unknown = || {
             self.counts.unauthenticated.add(1);
+            tracing::debug!("refused a request for a page: its token is missing, wrong or not in force");
             no_session(H::CATALOGUE)
         };
         let pass = token.and_then(|token| passes.find(token)).ok_or_else(unknown)?;

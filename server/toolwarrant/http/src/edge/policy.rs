@@ -105,6 +105,11 @@ impl HostOriginPolicy {
         head: &Head<'_>,
         authority: Option<&str>,
     ) -> Result<Option<AllowedOrigin>, HostOriginError> {
+        let judged = self.judge_here(head, authority);
+        judged.inspect_err(|error| tracing::debug!(why = error.words().as_str(), "refused a request"))
+    }
+
+    fn judge_here(&self, head: &Head<'_>, authority: Option<&str>) -> Result<Option<AllowedOrigin>, HostOriginError> {
         let host = head.host.at_most_once().ok_or_else(|| HostOriginError::Host(Echo::of("(several)")))?;
         if self.loopback || !self.hosts.is_empty() {
             let host =

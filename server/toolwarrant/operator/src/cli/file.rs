@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 use std::any::TypeId;
 use std::error::Error;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -60,6 +61,25 @@ pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &F
         json!({"flag": name, "value": Some(text).filter(|text| !text.is_empty()), "from": from})
     };
     configurable_flags(command).map(row).collect()
+}
+
+/// Returns a file in which each key is commented out, with its default or the form of its value.
+pub(super) fn sample(command: &Command) -> String {
+    let mut text = format!("# Remove the `#` before a key to set it. `{} flags` explains all.\n", command.get_name());
+    for arg in configurable_flags(command) {
+        let kind = Kind::of(arg);
+        let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+        let form = || arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
+        let value = match (kind, default) {
+            (Kind::Switch, _) => "true".to_owned(),
+            (Kind::Number, Some(number)) => number,
+            (_, default) => format!("{:?}", default.unwrap_or_else(form)),
+        };
+        let value = if matches!(arg.get_action(), ArgAction::Append) { format!("[{value}]") } else { value };
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = write!(text, "\n# {help}\n# {} = {value}\n", arg.get_long().unwrap_or_default());
+    }
+    text
 }
 
 fn configurable_flags(command: &Command) -> impl Iterator<Item = &Arg> {

@@ -87,7 +87,7 @@ async fn verify_trail(context: &OperatorContext) -> CommandAnswer {
     let key = key.await.map_err(|error| refusal(error.to_string()))?.map_err(|error| refusal(error.to_string()))?;
     let mut found = look(context, &key.chain_key()).await?;
     // A running server may have begun or pruned a file meanwhile. A real fault is found again.
-    if !found.faults.is_empty() && context.serves {
+    if !found.faults.is_empty() && context.server.is_some() {
         found = look(context, &key.chain_key()).await?;
     }
     let mut described = describe_verification(found);

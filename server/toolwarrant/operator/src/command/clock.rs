@@ -20,7 +20,7 @@ pub enum ClockCommand {
 }
 
 pub(super) async fn accept(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
-    if context.serves {
+    if context.server.is_some() {
         return Err(refusal("stop the server first: it continues from its own time"));
     }
     let (before, now) = (context.clock.floor(), context.clock.wall());

@@ -76,7 +76,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 
 pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
-    if context.serves {
+    if context.server.is_some() {
         return Err(OperatorError::refusal("a server uses the data folder; stop it first"));
     }
     let act = context.registry.act(origin, None, Changes::default())?;

@@ -114,6 +114,12 @@ pub enum OperatorCommand {
     /// and fails if it finds a fault. It reads everything, which takes a while with millions of
     /// tasks; a running server continues meanwhile.
     Doctor,
+    /// Check that the server answers requests; the exit code is 0 if it does
+    ///
+    /// For health checks without an HTTP client. Asks the running server over its socket, and
+    /// prints the reason if it is not ready: `/readyz` says the same. A process that waits to lead
+    /// is not ready.
+    Ready,
     /// Make and check the store that replicas share
     #[command(subcommand)]
     Store(StoreCommand),

@@ -42,6 +42,7 @@ impl Engine {
         let begun = clock.now();
         let mut purge_at = begun;
         loop {
+            self.turned.notify_waiters();
             let now = clock.now();
             while driven.try_join_next().is_some() {}
             while driven.len() < DRIVEN_MAX

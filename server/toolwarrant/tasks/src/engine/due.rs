@@ -15,7 +15,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct DueList {
     waiting: Mutex<BTreeMap<(Timestamp, TaskId), Wake>>,
-    /// Notified when a task is added that is due before all others.
+    /// Notified when a task is added that is due before all others, and by [`Self::wake`].
     earlier: Notify,
 }
 
@@ -52,7 +52,7 @@ impl DueList {
         waiting.insert((at, id), wake);
         drop(waiting);
         if earliest {
-            self.earlier.notify_one();
+            self.wake();
         }
     }
 
@@ -65,6 +65,10 @@ impl DueList {
 
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.lock().first_key_value().map(|((at, _), _)| *at)
+    }
+
+    pub(super) fn wake(&self) {
+        self.earlier.notify_one();
     }
 
     pub(super) async fn earlier(&self) {

@@ -1,0 +1,62 @@
+//! The service manager that started this program, such as systemd. It learns when requests are
+//! answered, and that the program still lives. Without a manager, nothing is sent.
+
+use sd_notify::NotifyState;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use toolwarrant_operator::metrics::ServiceStatus;
+
+/// A failure is not logged: the manager would notice it first.
+pub(crate) fn tell(states: &[NotifyState<'_>]) {
+    let _ = sd_notify::notify(states);
+}
+
+pub(crate) fn tell_ready(status: &str) {
+    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+}
+
+pub(crate) fn tell_reloading() {
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
+        tell(&[NotifyState::Reloading, now]);
+    }
+}
+
+/// Asks for more time until the returned value is dropped. `status` says for what.
+pub(crate) fn extend_timeout(status: &'static str) -> JoinSet<()> {
+    tell(&[NotifyState::Status(status)]);
+    let extend = async {
+        loop {
+            tell(&[NotifyState::ExtendTimeoutUsec(EXTENSION_MICROS)]);
+            sleep(EXTEND_EVERY).await;
+        }
+    };
+    JoinSet::from_iter([extend])
+}
+
+const EXTENSION_MICROS: u32 = 60_000_000;
+
+const EXTEND_EVERY: Duration = Duration::from_secs(10);
+
+/// Reports that the program lives, twice in each interval of the manager's watchdog, as long as the
+/// async runtime, the engine and the writer of the audit turn. They turn on a full disk as well.
+pub(crate) fn keep_watchdog(status: Arc<ServiceStatus>) -> JoinSet<()> {
+    let mut keeping = JoinSet::new();
+    if let Some(interval) = sd_notify::watchdog_enabled() {
+        keeping.spawn(async move {
+            loop {
+                match timeout(interval / 2, status.turn()).await {
+                    Ok(()) => tell(&[NotifyState::Watchdog]),
+                    Err(_) => {
+                        tracing::error!(
+                            "the engine or the writer of the audit stands still; the service manager may restart this"
+                        )
+                    }
+                }
+                sleep(interval / 2).await;
+            }
+        });
+    }
+    keeping
+}
