@@ -39,7 +39,6 @@ pub(crate) fn run(root: &Path, Packaging { profile }: &Packaging) -> Result<()> 
     let (dist, build) = (root.join("dist"), root.join("target/package"));
     let files = dist.join("files");
     let _ = fs::remove_dir_all(&dist);
-    fs::create_dir_all(&files)?;
     let (deb, sbom) = (DEB.find(root)?, SBOM.find(root)?);
 
     step(cargo(root), &["fetch", "--locked"])?;
@@ -47,11 +46,12 @@ pub(crate) fn run(root: &Path, Packaging { profile }: &Packaging) -> Result<()> 
     command.envs(mapped(root)?).arg("--offline").env("SOURCE_DATE_EPOCH", &date).env("CARGO_TARGET_DIR", &build);
     let of_package = PROGRAMS.map(|program| ["--package", program]).concat();
     step(command, &[&["build", "--locked", "--profile", profile], &of_package[..]].concat())?;
+    let programs = build.join(profile);
+    must(Command::new(programs.join(PROGRAMS[0])).arg("files").arg(&files))?;
     for program in PROGRAMS {
-        fs::copy(build.join(profile).join(program), files.join(program)).context(program)?;
+        fs::copy(programs.join(program), files.join(program)).context(program)?;
     }
     fs::copy(root.join("LICENSE"), files.join("LICENSE"))?;
-    must(Command::new(files.join(PROGRAMS[0])).arg("files").arg(&files))?;
 
     let version = env!("CARGO_PKG_VERSION");
     let target = must(Command::new("rustc").args(["--print", "host-tuple"]).current_dir(root))?;
