@@ -86,7 +86,7 @@ enum Verb {
     Browse(browse::Browsing),
     /// Make a tarball, a Debian package, bills of materials and their sums in dist/, the same bytes
     /// for the same commit; needs git, GNU tar and dpkg-dev
-    Package(package::Packaging),
+    Package,
     /// Run official clients of the protocol and its conformance suite against the program; needs
     /// Python and Node.js
     Interop {
@@ -118,7 +118,7 @@ fn main() -> Result<()> {
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Browse(browsing) => browse::run(&root(), &browsing).map(|passed| println!("{passed} passed, 0 failed")),
-        Verb::Package(packaging) => package::run(&root(), &packaging),
+        Verb::Package => package::run(&root()),
         Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }
 }

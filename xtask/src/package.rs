@@ -7,7 +7,6 @@
 use crate::cargo::{cargo, step};
 use crate::python::must;
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,14 +24,7 @@ struct Tool {
     version: &'static str,
 }
 
-#[derive(Args)]
-pub(crate) struct Packaging {
-    /// Profile of Cargo.toml to build with
-    #[arg(long, default_value = "release")]
-    profile: String,
-}
-
-pub(crate) fn run(root: &Path, Packaging { profile }: &Packaging) -> Result<()> {
+pub(crate) fn run(root: &Path) -> Result<()> {
     let git = |arguments: &[&str]| must(Command::new("git").args(arguments).current_dir(root));
     ensure!(git(&["status", "--porcelain"])?.is_empty(), "a package belongs to a commit; commit the changes first");
     let date = git(&["log", "-1", "--format=%ct"])?.trim().to_owned();
@@ -45,8 +37,8 @@ pub(crate) fn run(root: &Path, Packaging { profile }: &Packaging) -> Result<()> 
     let mut command = cargo(root);
     command.envs(mapped(root)?).arg("--offline").env("SOURCE_DATE_EPOCH", &date).env("CARGO_TARGET_DIR", &build);
     let of_package = PROGRAMS.map(|program| ["--package", program]).concat();
-    step(command, &[&["build", "--locked", "--profile", profile], &of_package[..]].concat())?;
-    let programs = build.join(profile);
+    step(command, &[&["build", "--locked", "--release"], &of_package[..]].concat())?;
+    let programs = build.join("release");
     must(Command::new(programs.join(PROGRAMS[0])).arg("files").arg(&files))?;
     for program in PROGRAMS {
         fs::copy(programs.join(program), files.join(program)).context(program)?;
