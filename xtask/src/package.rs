@@ -45,16 +45,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     fs::copy(root.join("LICENSE"), files.join("LICENSE"))?;
 
-    let version = env!("CARGO_PKG_VERSION");
     let target = must(Command::new("rustc").args(["--print", "host-tuple"]).current_dir(root))?;
-    let name = format!("{}-{version}-{}", PROGRAMS[0], target.trim());
-    pack(&dist, &name, &date)?;
+    let release = format!("{}-{}", env!("CARGO_PKG_VERSION"), target.trim());
+    pack(&dist, &format!("{}-{release}", PROGRAMS[0]), &date)?;
     let mut command = Command::new(deb);
-    command
-        .args(["--no-build", "--no-strip", "--offline", "--locked", "--package", PROGRAMS[0], "--output"])
-        .arg(&dist);
-    must(command.current_dir(root).env("SOURCE_DATE_EPOCH", &date))?;
-    describe(root, &sbom, &build.join("source"), &date)?;
+    command.args(["--no-build", "--no-strip", "--offline", "--locked", "--package", PROGRAMS[0], "--output"]);
+    must(command.arg(&dist).current_dir(root).env("SOURCE_DATE_EPOCH", &date))?;
+    describe(&sbom, root, &release, &date)?;
     println!("{}", sum(&dist)?.trim_end());
     Ok(())
 }
@@ -72,39 +69,30 @@ fn mapped(root: &Path) -> Result<[(&'static str, String); 2]> {
 /// The folder has the name of the package, so that two versions unpack next to each other.
 fn pack(dist: &Path, name: &str, date: &str) -> Result<()> {
     let mut tar = Command::new("tar");
-    tar.args([
-        "--create",
-        "--format=gnu",
-        "--sort=name",
-        "--owner=0",
-        "--group=0",
-        "--numeric-owner",
-        "--mode=u=rwX,go=rX",
-    ]);
+    tar.args(["--create", "--format=gnu", "--sort=name", "--mode=u=rwX,go=rX"]);
+    tar.args(["--owner=0", "--group=0", "--numeric-owner"]);
     tar.arg(format!("--mtime=@{date}")).arg(format!("--transform=s,^files,{name},"));
     tar.arg("--use-compress-program=gzip -9n").arg(format!("--file={name}.tar.gz")).arg("files");
     must(tar.current_dir(dist)).map(drop)
 }
 
-/// The tool writes next to each manifest of the workspace, and names paths of this machine: so it
-/// gets a copy, and a relative path.
-fn describe(root: &Path, tool: &Path, copy: &Path, date: &str) -> Result<()> {
-    let _ = fs::remove_dir_all(copy);
-    let prefix = format!("--prefix={}/", copy.display());
+/// The tool writes next to each manifest of the workspace, with absolute paths: so it gets a copy.
+fn describe(tool: &Path, root: &Path, release: &str, date: &str) -> Result<()> {
+    let copy = root.join("target/package/source");
+    let _ = fs::remove_dir_all(&copy);
+    let path = copy.display().to_string();
+    let prefix = format!("--prefix={path}/");
     must(Command::new("git").args(["checkout-index", "--all", &prefix]).current_dir(root))?;
     let arguments = ["cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5", "--describe", "binaries"];
     let mut command = Command::new(tool);
-    command.args(arguments).current_dir(copy).env("SOURCE_DATE_EPOCH", date).env("CARGO_NET_OFFLINE", "true");
+    command.args(arguments).current_dir(&copy).env("SOURCE_DATE_EPOCH", date).env("CARGO_NET_OFFLINE", "true");
     must(&mut command)?;
     for (program, folder) in PROGRAMS.into_iter().zip(["", "bridge"]) {
         let made = copy.join("server/cloudphone").join(folder).join(format!("{program}_bin.cdx.json"));
         let text = fs::read_to_string(&made).with_context(|| made.display().to_string())?;
-        fs::write(
-            root.join("dist").join(format!("{program}.cdx.json")),
-            text.replace(&copy.display().to_string(), ""),
-        )?;
+        fs::write(root.join(format!("dist/{program}-{release}.cdx.json")), text.replace(&path, ""))?;
     }
-    fs::remove_dir_all(copy).map_err(Into::into)
+    Ok(fs::remove_dir_all(copy)?)
 }
 
 fn sum(dist: &Path) -> Result<String> {
