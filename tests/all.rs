@@ -48,10 +48,14 @@ mod operate {
     pub(crate) mod clocks;
     pub(crate) mod config;
     pub(crate) mod doctor;
+    pub(crate) mod files;
     pub(crate) mod folders;
     #[cfg(target_os = "linux")]
     pub(crate) mod full_disk;
     pub(crate) mod life;
+    #[cfg(target_os = "linux")]
+    pub(crate) mod manager;
+    pub(crate) mod metrics;
     pub(crate) mod monitor;
     pub(crate) mod owners;
     pub(crate) mod process;

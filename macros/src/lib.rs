@@ -1,9 +1,7 @@
-//! The macro `contract!`: turns the folder of a contract into typed handlers, schemas, and checks
-//! of permissions and capabilities.
-//!
 //! This crate only reads the arguments. `toolwarrant_reader::load` checks the contract;
 //! `toolwarrant_codegen` writes the Rust code, or turns mistakes into compile errors.
 
+#![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
 use proc_macro::TokenStream;
@@ -15,8 +13,8 @@ use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 ///
 /// The folder is relative to that of the crate's `Cargo.toml`. The compiler expands the macro again
 /// if a file of the contract changes; it notices a new file only when another file changes. Each
-/// mistake in the contract is a compile error of its own, with rule, file, line, column and help.
-/// Errors that would only follow from these mistakes are suppressed.
+/// mistake is a compile error of its own. Errors that would only follow from these mistakes are
+/// suppressed.
 ///
 /// The generated code uses the framework at `::toolwarrant::runtime`;
 /// `contract!("spec", runtime = path)` names another path.

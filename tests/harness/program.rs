@@ -128,7 +128,7 @@ impl Program {
     }
 }
 
-fn operator(data: &Path) -> ProgramOperator {
+pub(crate) fn operator(data: &Path) -> ProgramOperator {
     ProgramOperator { program: binary(), data: data.to_owned() }
 }
 

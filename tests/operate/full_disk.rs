@@ -17,7 +17,7 @@ use toolwarrant_audit::{days, is_chain_line};
 
 const ASKED: usize = 20;
 
-fn limit(program: &Program, bytes: Option<u64>) {
+pub(super) fn limit(program: &Program, bytes: Option<u64>) {
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it is ours");
 }

@@ -60,7 +60,10 @@ async fn a_budget_goes_on_after_a_stop() {
     for _ in 0..3 {
         assert_eq!(list(first.address).await, Ok(()));
     }
+    assert_eq!(operate(&data, "ready").await, (0, "ready  true\n".to_owned()));
     first.stop().await.expect("it ends");
+    let (code, said) = operate(&data, "ready").await;
+    assert!(code == 5 && said.contains("no server uses the folder"), "{code} {said}");
     let next = start(&home).ready().await.expect("it starts");
     assert_eq!(list(next.address).await, Err(json!("rate_limited")));
 }

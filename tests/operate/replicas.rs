@@ -195,13 +195,6 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_one_hands_over() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
-    if is_installed("systemd-analyze", "--version").await {
-        let file = home.path().join("cloudphone.service");
-        let program = format!("ExecStart={} ", binary().display());
-        fs::write(&file, adapt(&unit(), &[("ExecStart=/usr/bin/cloudphone ", &program)])).expect("written");
-        check("systemd-analyze", &["verify", "--man=no"], &file).await;
-        check("systemd-analyze", &["security", "--offline=true", "--threshold=20"], &file).await;
-    }
     let Some(server) = TestPostgres::start() else { return };
     let url = server.schema().await.expect("the server runs").url;
     let (platform, data) = (table("lab", &double, &home), home.path().join("one/data"));

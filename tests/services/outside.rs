@@ -200,6 +200,7 @@ async fn a_service_from_outside_is_built_served_and_operated() {
     let tasks = json("task list").await["tasks"].take();
     assert_eq!((&tasks[0]["lamp_id"], &tasks[0]["status"]), (&json!("desk"), &json!("success")));
     assert_eq!(json("doctor").await["healthy"], true);
+    insta::assert_snapshot!(operator.files(&operator.data.with_file_name("files")).await.expect("files"));
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ impl Rig {
             folder: self.server.audit.parent().expect("a folder").to_owned(),
             clock,
             audit: None,
-            serves: false,
+            server: None,
             lines: ActLines::default(),
             applying: tokio::sync::Mutex::default(),
         };

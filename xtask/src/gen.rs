@@ -14,7 +14,8 @@ pub(crate) const SPEC: &str = "spec";
 
 const README: &str = "README.md";
 
-const FLAGS: &str = "docs/flags.md";
+/// Pages that the program prints for these arguments.
+const PRINTED: [(&str, &[&str]); 2] = [("docs/flags.md", &["flags"]), ("docs/metrics.md", &["metrics"])];
 
 const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
 
@@ -22,12 +23,12 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let spec = root.join(SPEC);
     let contract = load(&spec)?;
     let mut wanted = files(root, &contract)?;
-    // A test of the product compares this page with the program's output.
-    if !check {
-        match flags(root)? {
-            Some(page) => drop(wanted.insert(FLAGS.into(), page)),
+    // Tests of the product compare these pages with what the code says.
+    for (page, arguments) in PRINTED.iter().filter(|_| !check) {
+        match print(root, arguments)? {
+            Some(text) => drop(wanted.insert(page.into(), text)),
             // The contract may have changed while the code does not match it yet.
-            None => println!("{FLAGS} is unchanged, because `cargo run -- flags` fails"),
+            None => println!("{page} is unchanged, because `cloudphone {}` fails", arguments.join(" ")),
         }
     }
     let is_new = |(path, text): &(&PathBuf, &String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text);
@@ -65,9 +66,9 @@ fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> 
     Ok(files)
 }
 
-fn flags(root: &Path) -> Result<Option<String>> {
+fn print(root: &Path, arguments: &[&str]) -> Result<Option<String>> {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--locked", "--package", "cloudphone", "--", "flags"]).current_dir(root);
+    command.args(["run", "--quiet", "--locked", "--package", "cloudphone", "--"]).args(arguments).current_dir(root);
     let output = command.output().context("cannot run cargo")?;
     Ok(output.status.success().then(|| String::from_utf8(output.stdout)).transpose()?)
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask graph`: the crates and their dependencies, with the rules of the architecture.
 //!
-//! Only normal dependencies count: dependencies of tests are not part of the build.
+//! Dependencies of tests are not part of the build. They count if they name a version, because a
+//! registry must have that first; a path alone is enough for tests.
 
 use crate::modules;
 use crate::python::must;
@@ -45,13 +46,15 @@ struct Crate {
     is_macro: bool,
     folder: String,
     uses: Vec<String>,
+    /// Those with a version.
+    tests_with: Vec<String>,
 }
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let crates = crates(root)?;
     let place = |name: &str| crates.iter().position(|known| known.name == name);
     let mut broken = Vec::new();
-    for (own, Crate { name, is_macro: _, folder, uses }) in crates.iter().enumerate() {
+    for (own, Crate { name, is_macro: _, folder, uses, tests_with }) in crates.iter().enumerate() {
         let inside: Vec<&str> = uses.iter().map(String::as_str).filter(|used| place(used).is_some()).collect();
         let owned: Vec<&str> = OWNERS
             .iter()
@@ -59,7 +62,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             .filter(|library| uses.iter().any(|used| used == library))
             .collect();
         println!("{name:21} {:32} {:16} {}", folder, owned.join(" "), inside.join(" "));
-        let later = inside.iter().filter(|used| place(used).is_some_and(|other| other >= own));
+        let later = inside
+            .iter()
+            .copied()
+            .chain(tests_with.iter().map(String::as_str))
+            .filter(|used| place(used).is_some_and(|other| other >= own));
         broken.extend(later.map(|used| format!("{name} uses {used}, which comes after it")));
         for (library, owners) in
             OWNERS.iter().filter(|(library, owners)| owned.contains(library) && !owners.contains(&name.as_str()))
@@ -107,9 +114,13 @@ fn crates(root: &Path) -> Result<Vec<Crate>> {
         let package = package.with_context(|| format!("{folder} is not a crate"))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let dependencies = package["dependencies"].as_array().context("dependencies")?;
-        let uses = dependencies.iter().filter(|used| used["kind"].is_null()).map(|used| text(&used["name"])).collect();
+        let named = |is_wanted: fn(&Value) -> bool| {
+            dependencies.iter().filter(|used| is_wanted(used)).map(|used| text(&used["name"])).collect()
+        };
+        let uses = named(|used| used["kind"].is_null());
+        let tests_with = named(|used| used["kind"] == "dev" && used["req"] != "*");
         let is_macro = package["targets"].to_string().contains("\"proc-macro\"");
-        Ok(Crate { name: text(&package["name"]), is_macro, folder: folder.to_owned(), uses })
+        Ok(Crate { name: text(&package["name"]), is_macro, folder: folder.to_owned(), uses, tests_with })
     };
     members.iter().filter_map(toml::Value::as_str).map(read).collect()
 }

@@ -10,6 +10,7 @@ mod bench;
 mod browse;
 mod cargo;
 mod contract;
+mod crates;
 mod deny;
 mod drill;
 mod files;
@@ -46,8 +47,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Write spec/generated (a JSON file for each tool, tools.md, errors.md, schemas for editors),
-    /// tests/RULES.md, docs/flags.md and the table of README.md; ends with a table of the lengths
-    /// of the texts that agents read, in characters and in tokens
+    /// tests/RULES.md, docs/flags.md, docs/metrics.md and the table of README.md; ends with a table
+    /// of the lengths of the texts that agents read, in characters and in tokens
     Gen {
         /// Do not write; fail if a file would change
         #[arg(long)]
@@ -61,9 +62,9 @@ enum Verb {
     /// Check advisories, licences, versions and sources of all packages in Cargo.lock against
     /// deny.toml; needs Python, git, tar and xz
     Deny,
-    /// Check everything that must pass: format, lints, crate graph, generated files, contract,
-    /// tests, walks, dependencies and official clients; ends with the times, what was left out, and
-    /// a count
+    /// Check everything that must pass: format, lints, crate graph, packages, generated files,
+    /// contract, tests, walks, dependencies and official clients; ends with the times, what was
+    /// left out, and a count
     Test,
     /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and
     /// compare the output with the pages

@@ -17,33 +17,11 @@ pub const MAX_WAIT_SECONDS: u32 = 50;
 pub const TASKS_KEPT_DAYS: u32 = 7;
 
 /// The command for a resource has the resource's name, so no resource has one of these.
-pub const COMMANDS: [&str; 26] = [
-    "acts",
-    "app",
-    "apply",
-    "audit",
-    "backup",
-    "bridge",
-    "call",
-    "clock",
-    "cluster",
-    "completion",
-    "config",
-    "doctor",
-    "export",
-    "files",
-    "find",
-    "flags",
-    "help",
-    "key",
-    "ready",
-    "refunds",
-    "restore",
-    "serve",
-    "sign",
-    "store",
-    "task",
-    "tools",
+#[rustfmt::skip]
+pub const COMMANDS: [&str; 27] = [
+    "acts", "app", "apply", "audit", "backup", "bridge", "call", "clock", "cluster", "completion", "config", "doctor",
+    "export", "files", "find", "flags", "help", "key", "metrics", "ready", "refunds", "restore", "serve", "sign",
+    "store", "task", "tools",
 ];
 
 /// Returns true for control characters, line separators, fillers and format characters, which hide

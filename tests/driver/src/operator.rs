@@ -4,7 +4,8 @@ use crate::mcp::KeyPair;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 #[derive(Clone, Debug)]
@@ -41,6 +42,17 @@ impl ProgramOperator {
             ensure!(code == 0 || explains(&said), "{command:?}: exit code {code} without its reason: {out}");
         }
         Ok((code, out, err))
+    }
+
+    /// Writes the files of an installation. Returns their text, without that of the completions.
+    pub async fn files(&self, folder: &Path) -> Result<String> {
+        let (code, said) = self.run([OsStr::new("files"), folder.as_os_str()]).await?;
+        ensure!(code == 0, "{said}");
+        let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        paths.sort();
+        let text = |path: &PathBuf| Ok(format!("=== {}\n{}", path.display(), fs::read_to_string(path)?));
+        let texts = paths.iter().filter(|path| path.is_file()).map(text).collect::<Result<Vec<_>>>()?;
+        Ok(texts.join("\n").replace(&format!("{}/", folder.display()), ""))
     }
 
     pub async fn key(&self, application: &str) -> Result<KeyPair> {

@@ -116,6 +116,13 @@ impl AuditHandle {
         self.queue.stale(self.queue.clock.now())
     }
 
+    /// Returns the age of the newest seal that this process has put on the disk. Before the first,
+    /// the time since the start.
+    #[must_use]
+    pub fn seal_age(&self) -> Duration {
+        self.queue.clock.now().since(Timestamp(self.queue.sealed_at.load(Relaxed)))
+    }
+
     pub fn reopen(&self) {
         self.queue.reopen();
     }

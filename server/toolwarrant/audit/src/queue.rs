@@ -73,6 +73,8 @@ pub(super) struct Queue {
     /// In milliseconds, or [`NOTHING_WAITS`]. Every call reads it, so it has no lock.
     oldest: AtomicU64,
     pub(super) failing: AtomicBool,
+    /// In milliseconds. Before the first seal, when the queue was made.
+    pub(super) sealed_at: AtomicU64,
     folds: Mutex<Folds>,
     control: Mutex<Control>,
     wake: Condvar,
@@ -105,7 +107,8 @@ impl Queue {
     pub(super) fn new(clock: Clock) -> Self {
         let (waiting, failing, folds, control, wake) = Default::default();
         let (free, oldest) = (AtomicUsize::new(SLOTS), AtomicU64::new(NOTHING_WAITS));
-        Self { free, waiting, oldest, failing, folds, control, wake, answered: watch::Sender::new(0), clock }
+        let (sealed_at, answered) = (AtomicU64::new(clock.now().0), watch::Sender::new(0));
+        Self { free, waiting, oldest, failing, sealed_at, folds, control, wake, answered, clock }
     }
 
     pub(super) fn reserve(&self) -> Option<Slot<'_>> {

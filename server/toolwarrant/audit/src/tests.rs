@@ -286,10 +286,14 @@ fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
     let mut anchor = None;
     for run in ["a", "b", "c", "d"] {
         let audit = Audit::start(AuditParts { anchor, file_max: 10_000, ..scratch.parts(&clock) }).expect("started");
+        let handle = audit.handle();
+        clock.advance(Duration::from_secs(90));
+        assert_eq!(handle.seal_age(), Duration::from_secs(90), "it was started then");
         put(&audit, &Line { tool: &long, ..line(NOON, run) });
         put(&audit, &line(NOON.plus(HALF_DAY), run));
-        let sealed = audit.handle().seals();
+        let sealed = handle.seals();
         audit.stop();
+        assert_eq!(handle.seal_age(), Duration::ZERO);
         anchor = Some(Anchor { newest: *sealed.borrow(), pruned: Head::START });
     }
     let names: Vec<_> = days(&scratch.dir()).expect("read");

@@ -190,7 +190,10 @@ impl Writer {
         }
         self.synced_at = now;
         match self.open.as_mut().map_or(Ok(()), |open| open.sync()) {
-            Ok(()) => drop(self.sealed.send_replace(self.head)),
+            Ok(()) => {
+                self.queue.sealed_at.store(now.0, Relaxed);
+                self.sealed.send_replace(self.head);
+            }
             Err(error) => tracing::error!(%error, "the audit trail cannot be forced to the disk"),
         }
     }

@@ -216,13 +216,21 @@ impl Clock {
         self.floor().max(self.wall())
     }
 
-    /// Returns [`Self::now`] and [`Self::latest`] for one moment.
+    /// Returns the time since the start of this clock, which is finer than a [`Timestamp`].
     #[must_use]
-    pub fn now_and_latest(&self) -> (Timestamp, Timestamp) {
+    pub fn uptime(&self) -> Duration {
         match self {
-            Self::System { anchor, start, floor } => {
-                let elapsed = start.elapsed();
-                let from = |at: u64| Timestamp(at).plus(elapsed);
+            Self::System { start, .. } => start.elapsed(),
+            Self::Manual(_) => Duration::from_millis(self.now().0),
+        }
+    }
+
+    /// Returns [`Self::now`] and [`Self::latest`] for one moment, which [`Self::uptime`] returned.
+    #[must_use]
+    pub fn now_and_latest(&self, uptime: Duration) -> (Timestamp, Timestamp) {
+        match self {
+            Self::System { anchor, floor, .. } => {
+                let from = |at: u64| Timestamp(at).plus(uptime);
                 (from(*anchor), from(floor.load(Relaxed)).max(self.wall()))
             }
             Self::Manual(_) => (self.now(), self.latest()),

@@ -26,6 +26,7 @@ use last_use::LastUse;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -189,6 +190,14 @@ impl Access {
             }
             None => all.iter().flat_map(|(id, key)| key.uses(id, LastUse::read)).collect(),
         }
+    }
+
+    /// Returns the number of keys that can be used, and whose end comes within that time.
+    #[must_use]
+    pub fn count_ending_keys(&self, within: Duration, clock: &Clock) -> usize {
+        let now = clock.latest();
+        let ends = |key: &&Arc<Key>| key.expires_at.is_some_and(|end| end > now && end <= now.plus(within));
+        self.directory.load().keys.values().filter(|key| !key.suspended).filter(ends).count()
     }
 
     pub(crate) fn all_nonces(&self) -> Vec<(Arc<str>, Arc<KeyNonces>)> {

@@ -23,31 +23,32 @@ impl Count {
     }
 }
 
-/// Upper ends in milliseconds. The last span has no end.
-pub const SPANS: [u64; 14] = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
+/// Upper ends in microseconds. The last span has no end.
+pub const SPANS: [u64; 16] = [
+    250, 500, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
+    10_000_000, 30_000_000, 60_000_000,
+];
 
 #[derive(Debug, Default)]
 pub struct Durations {
     spans: [Count; SPANS.len() + 1],
-    millis: Count,
+    micros: Count,
 }
 
 impl Durations {
-    /// Clocks round down to whole milliseconds, so a duration equal to the end of a span belongs to
-    /// the next.
+    /// Rounds down to whole microseconds, so a duration equal to the end of a span belongs to the
+    /// next.
     pub fn add(&self, took: Duration) {
-        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let span = SPANS.iter().position(|end| *end > millis).unwrap_or(SPANS.len());
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let span = SPANS.iter().position(|end| *end > micros).unwrap_or(SPANS.len());
         if let Some(count) = self.spans.get(span) {
             count.add(1);
         }
-        if millis > 0 {
-            self.millis.add(millis);
-        }
+        self.micros.add(micros);
     }
 
     pub fn get(&self) -> ([u64; SPANS.len() + 1], u64) {
-        (std::array::from_fn(|n| self.spans.get(n).map_or(0, Count::get)), self.millis.get())
+        (std::array::from_fn(|n| self.spans.get(n).map_or(0, Count::get)), self.micros.get())
     }
 }
 
@@ -112,11 +113,11 @@ mod tests {
     #[test]
     fn a_duration_is_counted_in_the_span_that_it_is_surely_within() {
         let durations = Durations::default();
-        for millis in [0, 1, 4, 5, 59_999, 60_000, 1 << 40] {
-            durations.add(Duration::from_millis(millis));
+        for nanos in [0, 249_999, 250_000, 999_999, 1_000_000, 4_999_999_999, 60_000_000_000, 1 << 60] {
+            durations.add(Duration::from_nanos(nanos));
         }
-        let (spans, millis) = durations.get();
-        assert_eq!(spans, [1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
-        assert_eq!(millis, 10 + 59_999 + 60_000 + (1 << 40));
+        let (spans, micros) = durations.get();
+        assert_eq!(spans, [2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
+        assert_eq!(micros, 249 + 250 + 999 + 1_000 + 4_999_999 + 60_000_000 + (1 << 60) / 1_000);
     }
 }

@@ -171,7 +171,7 @@ impl Passes {
     /// Writes the lines of pages that were closed, and forgets passes that have ended. Returns true
     /// if a page is open.
     pub(crate) fn sweep(&self, audit: &AuditHandle, closes_all: bool) -> bool {
-        let (now, latest) = self.0.clock.now_and_latest();
+        let (now, latest) = self.0.clock.now_and_latest(self.0.clock.uptime());
         let mut live = self.live();
         live.retain(|_, pass| {
             let is_over = pass.expires_at <= latest;

@@ -262,9 +262,9 @@ impl<H: Handlers> Pipeline<H> {
             Ok(renewed) => (renewed.as_ref(), None),
             Err(failure) => (*caller, Some(failure.clone())),
         };
-        let (tool, arrived) = (find(H::CATALOGUE, caller, asked.tool)?, self.clock.now_and_latest());
-        let mut counted =
-            CallCounter { counts: &self.counts, clock: &self.clock, tool, since: arrived.0, outcome: "cancelled" };
+        let (tool, since) = (find(H::CATALOGUE, caller, asked.tool)?, self.clock.uptime());
+        let arrived = self.clock.now_and_latest(since);
+        let mut counted = CallCounter { counts: &self.counts, clock: &self.clock, tool, since, outcome: "cancelled" };
         let permissions = caller.application.permissions;
         let result = self
             .call_and_audit(caller, ended, tool, asked, arrived)

@@ -13,13 +13,17 @@ use serde::Serialize;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_sqlite::LAYOUT;
+
+/// The file with the moment of the last complete backup. No act says that: the act of a backup is
+/// stored before it begins.
+pub(crate) const LAST_BACKUP: &str = "last-backup";
 
 #[derive(Serialize)]
 struct BackupAnswer {
@@ -132,6 +136,9 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     archive.finish().map_err(failed)?;
     publish(&draft.0, &file).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
+    if let Err(error) = durable::replace(&folder.join(LAST_BACKUP), |last| writeln!(last, "{made_at}")) {
+        tracing::warn!(%error, "the moment of this backup is not stored, so the metrics show an older one or none");
+    }
     Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE })
 }
 
@@ -145,7 +152,7 @@ fn is_own(name: &Path, names: &Names) -> bool {
     let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
     let first = first.as_deref().unwrap_or_default();
     let stem = names.database.strip_suffix(".db").unwrap_or(&names.database);
-    let own = [LOCK, SERVICE, MASTER_KEY, SOCKET, RESTORING];
+    let own = [LOCK, SERVICE, MASTER_KEY, SOCKET, RESTORING, LAST_BACKUP];
     own.contains(&first)
         || first.starts_with(&names.database)
         || first.starts_with(&format!("{stem}.watermark"))

@@ -14,6 +14,7 @@ use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
 use crate::error::{FailureCode, OperatorError};
 use crate::flags;
+use crate::metrics;
 use crate::names::Names;
 use crate::own::OwnCommand;
 use crate::place::StoreOptions;
@@ -82,9 +83,9 @@ pub enum Invocation<F> {
         /// True to print a failure as JSON as well.
         json: bool,
     },
-    Reference,
+    /// Print this text.
+    Print(String),
     Files(PathBuf),
-    Completion(Shell),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,16 +154,6 @@ impl CommandLine<'_> {
         self.invocation::<F, C>(&matches, config).unwrap_or_else(|error| end(&error.format(&mut command), json))
     }
 
-    #[must_use]
-    pub fn reference<F: Flags, C: OwnCommand>(&self) -> String {
-        reference::page(&self.command::<F, C>())
-    }
-
-    #[must_use]
-    pub fn completion<F: Flags, C: OwnCommand>(&self, shell: Shell) -> String {
-        files::completion(shell, &mut self.command::<F, C>())
-    }
-
     pub fn write_files<F: Flags, C: OwnCommand>(&self, folder: &Path) -> Result<(), OperatorError> {
         files::write(folder, &files::all(&mut self.command::<F, C>(), self.names, self.about))
     }
@@ -208,7 +199,7 @@ impl CommandLine<'_> {
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
         let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
-        let command = command.subcommand(files_command()).subcommand(completion_command());
+        let command = command.subcommands([metrics_command(), files_command(), completion_command()]);
         let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
@@ -292,9 +283,12 @@ impl CommandLine<'_> {
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
                 return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
-            Some((help::FLAGS, _)) => return Ok(Invocation::Reference),
+            Some((help::FLAGS, _)) => return Ok(Invocation::Print(reference::page(&self.command::<F, C>()))),
+            Some((help::METRICS, _)) => return Ok(Invocation::Print(metrics::reference(self.names))),
+            Some((help::COMPLETION, inner)) => {
+                return Ok(Invocation::Print(files::completion(value(inner)?, &mut self.command::<F, C>())));
+            }
             Some((help::FILES, inner)) => return Ok(Invocation::Files(value(inner)?)),
-            Some((help::COMPLETION, inner)) => return Ok(Invocation::Completion(value(inner)?)),
             Some((name, _)) if C::has_subcommand(name) => {
                 let own = C::from_arg_matches(matches)?;
                 question = own.question();
@@ -398,7 +392,7 @@ impl Asked {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
         let name = matches.subcommand_name();
-        let writes = [help::FLAGS, help::FILES, help::COMPLETION];
+        let writes = [help::FLAGS, help::METRICS, help::FILES, help::COMPLETION];
         let reads_none = |name| writes.contains(&name) || ClientCommand::has_subcommand(name);
         if name.is_some_and(reads_none) {
             return nothing;
@@ -417,6 +411,10 @@ impl Asked {
 
 fn flags_command() -> clap::Command {
     clap::Command::new(help::FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
+}
+
+fn metrics_command() -> clap::Command {
+    clap::Command::new(help::METRICS).about("Print all metrics with their labels and help, in Markdown")
 }
 
 fn files_command() -> clap::Command {
@@ -455,7 +453,7 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(commands);
-        let others = ["config", help::FLAGS, help::FILES, help::COMPLETION, "help", "serve"];
+        let others = ["config", help::FLAGS, help::METRICS, help::FILES, help::COMPLETION, "help", "serve"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

@@ -138,7 +138,6 @@ pub struct OpenedData {
     pub shared: Option<Shared>,
     /// Continues from the latest time recorded in the folder.
     pub clock: Clock,
-    pub layout: u32,
 }
 
 impl OpenedData {
@@ -161,14 +160,14 @@ impl OpenedData {
         random: &Random,
         (place, claim): (&StoreOptions, Option<Claim>),
     ) -> Result<Self, OpenError> {
-        let (master_key, database, shared, layout): (_, Arc<dyn Store>, _, _) = match place.is_folder() {
+        let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
             true => {
                 let (path, master_key) = (folder.database()?, folder.master_key(random)?);
-                (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None, toolwarrant_sqlite::LAYOUT)
+                (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None)
             }
             false => {
                 let shared = Arc::new(place.open(folder, names, claim.as_ref()).await?);
-                (folder.master_key(random)?, shared.clone(), Some(shared), toolwarrant_postgres::LAYOUT.unsigned_abs())
+                (folder.master_key(random)?, shared.clone(), Some(shared))
             }
         };
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
@@ -180,7 +179,13 @@ impl OpenedData {
         let random = random.clone();
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, lease).await?;
         let registry = registry.in_cell(place.cell.as_deref());
-        Ok(Self { registry, keyring, database, shared, clock, layout })
+        Ok(Self { registry, keyring, database, shared, clock })
+    }
+
+    /// Returns the number of the layout of the store.
+    #[must_use]
+    pub fn layout(&self) -> u32 {
+        if self.shared.is_some() { toolwarrant_postgres::LAYOUT.unsigned_abs() } else { toolwarrant_sqlite::LAYOUT }
     }
 
     pub async fn files(&self) -> Result<ServiceFiles, StoreError> {

@@ -11,6 +11,7 @@
 //! seen            the latest beat that it has seen: a run and a number
 //! audit/          one line for each tool call, one file a day
 //! admin.sock      receives operator commands while a server runs
+//! last-backup     when the last backup of the folder was made
 //! restoring/      only if a restore was interrupted
 //! ```
 //!

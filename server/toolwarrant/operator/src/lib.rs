@@ -5,6 +5,7 @@
 //! turns the JSON of the answer into text. No module depends on a contract: the words come from the
 //! catalogue.
 
+pub mod alerts;
 mod archive;
 mod background;
 mod backup;
@@ -19,6 +20,7 @@ mod error;
 pub mod flags;
 pub mod keeping;
 mod lines;
+mod metric;
 pub mod metrics;
 mod names;
 pub mod offline;
@@ -32,6 +34,7 @@ pub mod replica_status;
 mod restore;
 pub mod socket;
 pub mod standby;
+mod system;
 mod upstreams;
 mod user;
 mod when;

@@ -1,10 +1,14 @@
 //! The readiness of a service, and its metrics. Each part of the program owns its counts. Start at
 //! [`ServiceStatus`].
 
+use crate::metric;
+pub use crate::metric::reference;
 use crate::names::Names;
 use crate::prometheus::Page;
 use crate::replica_status::ReplicaStatus;
+use crate::system::{self, Reading};
 use crate::upstreams::{self, Upstreams};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,18 +17,21 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_core::access::Access;
 use toolwarrant_core::counts::{LOST_LINES, Requests};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_postgres::Waiting;
-use toolwarrant_store::{IntegrityRule, Store, VIOLATIONS_MAX, WriteFigures};
+use toolwarrant_store::{IntegrityRule, Store, WriteFigures};
 use toolwarrant_tasks::engine::Engine;
 
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const LAG_MAX: Duration = Duration::from_secs(60);
+
+const KEYS_WITHIN: Duration = Duration::from_hours(7 * 24);
 
 pub struct StatusSources {
     pub database: Arc<dyn Store>,
@@ -34,6 +41,9 @@ pub struct StatusSources {
     pub limiter: Arc<ConnectionLimiter>,
     pub upstreams: Option<Arc<dyn Upstreams>>,
     pub replica: Option<ReplicaStatus>,
+    pub access: Arc<Access>,
+    pub clock: Clock,
+    pub folder: PathBuf,
 }
 
 pub struct ServiceStatus {
@@ -164,15 +174,17 @@ impl ServiceStatus {
     }
 
     async fn page(&self) -> String {
-        let mut page = Page::new(&self.names.metrics);
-        page.head("build_info", "gauge", "Version of the running program; always 1.");
-        page.sample("build_info", &[("version", self.names.version)], 1);
-        page.start_time(self.started_at);
-        let help = "Lines of the log or of standard output that were lost because they were not read in time.";
-        page.counter("log_lines_lost_total", help, LOST_LINES.get());
-        if let Some(sources) = self.sources.get() {
-            let StatusSources { database, engine, requests, audit, limiter, upstreams, replica } = sources;
-            request_metrics(&mut page, requests, limiter, audit);
+        let mut page = Page::new(&self.names);
+        page.sample(&metric::build_info, &[self.names.version], 1);
+        page.one(&metric::process_start_time_seconds, self.started_at.0 / 1_000);
+        page.one(&metric::log_lines_lost_total, LOST_LINES.get());
+        let sources = self.sources.get();
+        for (metric, value) in read_off_the_runtime(sources).await {
+            value.into_iter().for_each(|value| page.one(metric, value));
+        }
+        if let Some(sources) = sources {
+            let StatusSources { database, engine, upstreams, replica, .. } = sources;
+            request_metrics(&mut page, sources);
             task_metrics(&mut page, engine);
             if let Some(upstreams) = upstreams {
                 upstreams::metrics(&mut page, &upstreams.states());
@@ -185,49 +197,57 @@ impl ServiceStatus {
                 }
                 None => count_refund_violations(&**database).await,
             };
-            store_metrics(&mut page, database.writes(), broken, self.names.program);
+            store_metrics(&mut page, database.writes(), broken);
         }
         page.text()
     }
 }
 
-fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, audit: &AuditHandle) {
-    page.gauge("connections", "Open connections of clients.", limiter.connections());
-    let help = "Connections that were closed without an answer because there were too many.";
-    page.counter("connections_refused_total", help, limiter.refused.get());
-    let Requests { unauthenticated, rate_limited, unsound, .. } = requests;
+/// Reads what blocks, or takes longer the more files and keys there are.
+async fn read_off_the_runtime(sources: Option<&StatusSources>) -> Vec<Reading> {
+    let served =
+        sources.map(|StatusSources { folder, access, clock, .. }| (folder.clone(), access.clone(), clock.clone()));
+    let read = tokio::task::spawn_blocking(move || {
+        let mut readings = system::read_process();
+        if let Some((folder, access, clock)) = served {
+            readings.extend(system::read_folder(&folder));
+            let keys = access.count_ending_keys(KEYS_WITHIN, &clock);
+            readings.push((&metric::keys_ending_soon, Some(keys.to_string())));
+        }
+        readings
+    });
+    timeout(STORE_TIMEOUT, read).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+fn request_metrics(page: &mut Page<'_>, StatusSources { requests, limiter, audit, .. }: &StatusSources) {
+    page.one(&metric::connections, limiter.connections());
+    page.one(&metric::connections_refused_total, limiter.refused.get());
+    let Requests { unauthenticated, rate_limited, unsound, .. } = &**requests;
     let refused =
         [("unauthenticated", unauthenticated.get()), ("rate_limited", rate_limited.get()), ("unsound", unsound.get())];
-    let help = "Requests that were refused before they reached a tool.";
-    page.counters("requests_refused_total", help, "reason", refused.into_iter());
-    page.head("tool_calls_total", "counter", "Tool calls, by outcome: ok, cancelled, or an error code.");
+    page.each(&metric::requests_refused_total, refused.into_iter());
     for calls in requests.tools() {
         for (outcome, count) in calls.outcomes() {
-            page.sample("tool_calls_total", &[("tool", calls.tool.name), ("outcome", outcome)], count);
+            page.sample(&metric::tool_calls_total, &[calls.tool.name, outcome], count);
         }
     }
-    let name = "tool_call_duration_seconds";
-    page.head(name, "histogram", "Duration of tool calls; the tool that reads a task waits on request.");
     for calls in requests.tools() {
-        page.histogram(name, ("tool", calls.tool.name), &calls.took);
+        page.histogram(&metric::tool_call_duration_seconds, &[calls.tool.name], &calls.took);
     }
-    let help = "Places in the audit queue that are taken by running calls and by lines that are not yet in a file.";
-    page.gauge("audit_backlog", help, audit.slots());
+    page.one(&metric::audit_backlog, audit.slots());
+    page.one(&metric::audit_seal_age_seconds, audit.seal_age().as_secs());
 }
 
 fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     let counts = engine.counts();
-    page.counter("tasks_accepted_total", "Accepted tasks.", counts.accepted.get());
-    page.counters("tasks_ended_total", "Tasks that ended.", "status", counts.ends());
-    page.gauge("tasks_in_flight", "Tasks that have not ended.", engine.in_flight());
-    let help = "Writes that were sent to the platform, by outcome.";
-    page.counters("task_sends_total", help, "outcome", counts.sends());
-    page.counters("ledger_entries_total", "Entries in the ledger.", "kind", counts.entries());
-    let help = "Refunds on a target that had another one within a day.";
-    page.counter("repeated_refunds_total", help, counts.repeated_refunds.get());
-    let help = "Time by which the task that is due first is late.";
-    page.gauge("engine_lag_seconds", help, engine.lag().as_secs_f64());
-    page.gauge("held_polls", "Calls that wait for the end of a task.", engine.poll_count());
+    page.one(&metric::tasks_accepted_total, counts.accepted.get());
+    page.each(&metric::tasks_ended_total, counts.ends());
+    page.one(&metric::tasks_in_flight, engine.in_flight());
+    page.each(&metric::task_sends_total, counts.sends());
+    page.each(&metric::ledger_entries_total, counts.entries());
+    page.one(&metric::repeated_refunds_total, counts.repeated_refunds.get());
+    page.one(&metric::engine_lag_seconds, engine.lag().as_secs_f64());
+    page.one(&metric::held_polls, engine.poll_count());
 }
 
 async fn count_refund_violations(database: &dyn Store) -> Option<usize> {
@@ -235,15 +255,11 @@ async fn count_refund_violations(database: &dyn Store) -> Option<usize> {
     found.ok().and_then(Result::ok).map(|broken| broken.len())
 }
 
-fn store_metrics(page: &mut Page<'_>, writes: WriteFigures, broken: Option<usize>, program: &str) {
+fn store_metrics(page: &mut Page<'_>, writes: WriteFigures, broken: Option<usize>) {
     let WriteFigures { commits, requests, failures, waiting } = writes;
-    page.counter("store_commits_total", "Committed transactions.", commits);
-    page.counter("store_writes_total", "Requests in these transactions.", requests);
-    page.counter("store_commit_failures_total", "Failed transactions.", failures);
-    page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
-    if let Some(broken) = broken {
-        let help =
-            format!("Tasks whose refund is missing or not due, at most {VIOLATIONS_MAX}; see `{program} doctor`.");
-        page.gauge("refund_invariant_violations", &help, broken);
-    }
+    page.one(&metric::store_commits_total, commits);
+    page.one(&metric::store_writes_total, requests);
+    page.one(&metric::store_commit_failures_total, failures);
+    page.one(&metric::store_queue, waiting);
+    broken.into_iter().for_each(|broken| page.one(&metric::refund_invariant_violations, broken));
 }

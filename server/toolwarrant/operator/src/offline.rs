@@ -225,7 +225,7 @@ where
     };
     let opened = OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await?;
     let files = opened.files().await.map_err(OpenError::from)?;
-    let OpenedData { registry, database, shared, keyring, clock, layout: _ } = opened;
+    let OpenedData { registry, database, shared, keyring, clock } = opened;
     let trail = match reads {
         true => None,
         false => Trail::open(folder, &keyring, &clock, database.clone()).await,

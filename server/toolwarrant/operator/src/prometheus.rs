@@ -3,78 +3,64 @@
 //! 0.0.4. Names and label values come from the program, so they need no escaping. Start at
 //! [`Page`].
 
+use crate::metric::Metric;
+use crate::names::Names;
 use std::fmt::{Display, Write};
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::counts::{Durations, SPANS};
 
+/// The caller adds the samples of a metric one after the other; the first one adds its head.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
-    prefix: &'a str,
+    names: &'a Names,
+    last: Option<&'static Metric>,
     text: String,
 }
 
-pub(crate) type Labels<'a> = &'a [(&'a str, &'a str)];
-
 impl<'a> Page<'a> {
-    pub(crate) fn new(prefix: &'a str) -> Self {
-        Self { prefix, text: String::new() }
+    pub(crate) fn new(names: &'a Names) -> Self {
+        Self { names, last: None, text: String::new() }
     }
 
-    /// Uses a name that is the same in all programs and therefore has no prefix.
-    pub(crate) fn start_time(&mut self, started_at: Timestamp) {
-        let name = "process_start_time_seconds";
-        let _ =
-            writeln!(self.text, "# HELP {name} Start time of the process, since the Unix epoch.\n# TYPE {name} gauge");
-        let _ = writeln!(self.text, "{name} {}", started_at.0 / 1_000);
+    pub(crate) fn one(&mut self, metric: &'static Metric, value: impl Display) {
+        self.sample(metric, &[], value);
     }
 
-    pub(crate) fn counter(&mut self, name: &str, help: &str, count: u64) {
-        self.head(name, "counter", help).sample(name, &[], count);
+    /// Adds a sample for each value of the only label.
+    pub(crate) fn each<'v>(&mut self, metric: &'static Metric, counts: impl Iterator<Item = (&'v str, u64)>) {
+        counts.for_each(|(value, count)| self.sample(metric, &[value], count));
     }
 
-    pub(crate) fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        counts: impl Iterator<Item = (&'static str, u64)>,
-    ) {
-        self.head(name, "counter", help);
-        for (value, count) in counts {
-            self.sample(name, &[(label, value)], count);
-        }
+    /// The values are those of the labels of the row, in its order.
+    pub(crate) fn sample(&mut self, metric: &'static Metric, values: &[&str], value: impl Display) {
+        self.line(metric, "", values, None, value);
     }
 
-    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.head(name, "gauge", help).sample(name, &[], value);
-    }
-
-    /// Adds durations in seconds. The caller adds the head.
-    pub(crate) fn histogram(&mut self, name: &str, (label, value): (&str, &str), durations: &Durations) {
-        let (spans, millis) = durations.get();
+    /// Adds durations in seconds.
+    pub(crate) fn histogram(&mut self, metric: &'static Metric, values: &[&str], durations: &Durations) {
+        let (spans, micros) = durations.get();
         let ends = SPANS.iter().map(|end| seconds(*end).to_string()).chain(["+Inf".to_owned()]);
         let mut all = 0;
         for (end, count) in ends.zip(spans) {
             all += count;
-            self.sample(&format!("{name}_bucket"), &[(label, value), ("le", &end)], all);
+            self.line(metric, "_bucket", values, Some(&end), all);
         }
-        self.sample(&format!("{name}_sum"), &[(label, value)], seconds(millis));
-        self.sample(&format!("{name}_count"), &[(label, value)], all);
+        self.line(metric, "_sum", values, None, seconds(micros));
+        self.line(metric, "_count", values, None, all);
     }
 
-    pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) -> &mut Self {
-        let prefix = self.prefix;
-        let _ = writeln!(self.text, "# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}");
-        self
-    }
-
-    pub(crate) fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Display) {
-        self.text += self.prefix;
-        self.text += name;
-        for (n, (label, value)) in labels.iter().enumerate() {
-            let _ = write!(self.text, "{}{label}=\"{value}\"", if n == 0 { "{" } else { "," });
+    fn line(&mut self, metric: &'static Metric, part: &str, values: &[&str], end: Option<&str>, value: impl Display) {
+        let Metric { name, kind, labels, help } = metric;
+        let prefix = metric.prefix(self.names);
+        if self.last.replace(metric) != Some(metric) {
+            let _ = writeln!(self.text, "# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}");
         }
-        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        let _ = write!(self.text, "{prefix}{name}{part}");
+        let labels = labels.iter().zip(values).chain(end.as_ref().map(|end| (&"le", end)));
+        let labels: Vec<_> = labels.map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+        let _ = match labels.is_empty() {
+            true => writeln!(self.text, " {value}"),
+            false => writeln!(self.text, "{{{}}} {value}", labels.join(",")),
+        };
     }
 
     pub(crate) fn text(self) -> String {
@@ -82,7 +68,7 @@ impl<'a> Page<'a> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "no process runs for 2^53 milliseconds")]
-fn seconds(millis: u64) -> f64 {
-    millis as f64 / 1_000.0
+#[expect(clippy::cast_precision_loss, reason = "a sum of 2^53 microseconds is of 285 years")]
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1_000_000.0
 }

@@ -2,6 +2,7 @@
 //! server. Start at [`ReplicaStatus`].
 
 use crate::context::Shared;
+use crate::metric;
 use crate::prometheus::Page;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_postgres::{COUNTED_MAX, Postgres, Safekeeping, ServerFigures};
+use toolwarrant_postgres::{Postgres, Safekeeping, ServerFigures};
 use toolwarrant_store::{Integrity, IntegrityRule};
 
 const SHOWN: Duration = Duration::from_secs(10);
@@ -97,9 +98,8 @@ impl ReplicaStatus {
     }
 
     pub(crate) fn metrics(&self, page: &mut Page<'_>) {
-        page.gauge("replica_epoch", "The run of this process; a later run has a greater one.", self.store.epoch());
-        let help = "1 while this process may answer, 0 after the end of its lease.";
-        page.gauge("replica_lease", help, u8::from(self.lease.stands()));
+        page.one(&metric::replica_epoch, self.store.epoch());
+        page.one(&metric::replica_lease, u8::from(self.lease.stands()));
         // Without an answer there is no sample, because an old number would hide a fault.
         let Some(Figures { server, .. }) = self.figures() else { return };
         let ServerFigures { safekeeping, default_rows, dead_rows, horizon } = server;
@@ -108,14 +108,11 @@ impl ReplicaStatus {
             Safekeeping::OneServer => 1,
             Safekeeping::TwoServers => 2,
         };
-        page.gauge("store_safe_copies", "Servers that have a write when it is acknowledged.", servers);
-        let help = format!("Rows in default partitions, of each at most {COUNTED_MAX} counted.");
-        page.gauge("store_default_partition_rows", &help, default_rows);
-        page.head("store_dead_rows", "gauge", "Dead rows in the tables that change often.");
+        page.one(&metric::store_safe_copies, servers);
+        page.one(&metric::store_default_partition_rows, default_rows);
         for (table, rows) in &dead_rows {
-            page.sample("store_dead_rows", &[("table", table)], rows);
+            page.sample(&metric::store_dead_rows, &[table], rows);
         }
-        let help = "Age of the oldest transaction that keeps dead rows.";
-        page.gauge("store_horizon_seconds", help, horizon.as_secs());
+        page.one(&metric::store_horizon_seconds, horizon.as_secs());
     }
 }

@@ -1,5 +1,6 @@
 //! The monitoring data of the upstreams that run a service's targets. Start at [`Upstreams`].
 
+use crate::metric;
 use crate::prometheus::Page;
 
 /// The current state of the upstreams of a service whose targets run in other processes.
@@ -63,28 +64,18 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
 }
 
 pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {
-    let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&UpstreamState) -> Option<u64>| {
-        page.head(name, kind, help);
-        for state in states {
-            let Some(value) = value(state) else { continue };
-            page.sample(name, &[("upstream", &state.name)], value);
-        }
+    let mut each = |metric, value: &dyn Fn(&UpstreamState) -> Option<u64>| {
+        page.each(metric, states.iter().filter_map(|state| Some((&*state.name, value(state)?))));
     };
-    let help = "1 if the upstream answered the last call, otherwise 0.";
-    each("upstream_reachable", "gauge", help, &|state| Some(state.reachable.into()));
-    let help = "Age of the known state of its targets; no sample if they were never read.";
-    each("upstream_age_seconds", "gauge", help, &|state| state.age_seconds);
-    each("upstream_targets", "gauge", "Number of its known targets.", &|state| Some(state.targets));
-    each("upstream_waiting", "gauge", "Calls to it that wait for their turn.", &|state| Some(state.waiting));
-    let help = "Kinds of calls that it was seen not to serve.";
-    each("upstream_unserved_calls", "gauge", help, &|state| Some(state.unserved.len() as u64));
-    let help = "Calls to it that its breaker has refused.";
-    each("upstream_refused_total", "counter", help, &|state| Some(state.refused));
-    let name = "upstream_calls_total";
-    page.head(name, "counter", "Calls to it, by outcome.");
-    for state in states {
-        for (outcome, count) in &state.calls {
-            page.sample(name, &[("upstream", &state.name), ("outcome", outcome)], count);
+    each(&metric::upstream_reachable, &|state| Some(state.reachable.into()));
+    each(&metric::upstream_age_seconds, &|state| state.age_seconds);
+    each(&metric::upstream_targets, &|state| Some(state.targets));
+    each(&metric::upstream_waiting, &|state| Some(state.waiting));
+    each(&metric::upstream_unserved_calls, &|state| Some(state.unserved.len() as u64));
+    each(&metric::upstream_refused_total, &|state| Some(state.refused));
+    for UpstreamState { name, calls, .. } in states {
+        for (outcome, count) in calls {
+            page.sample(&metric::upstream_calls_total, &[name, outcome], count);
         }
     }
 }

@@ -48,7 +48,7 @@ impl Core {
     /// Starts the audit, and reads what is in flight.
     pub async fn compose(parts: CoreParts<'_>) -> Result<Self> {
         let CoreParts { catalogue, executor, folder, data, random, audit, max_in_flight } = parts;
-        let OpenedData { registry, keyring, database, shared, clock, layout: _ } = data;
+        let OpenedData { registry, keyring, database, shared, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;

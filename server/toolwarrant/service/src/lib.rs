@@ -1,53 +1,11 @@
-//! A framework for services whose tools are called by AI agents. Each write becomes a task, and the
-//! task ends in the state that was verified.
+//! Start at [`Program`] and [`Service`]. Hidden modules can change at any time: generated code and
+//! `toolwarrant-testing` use them.
 //!
-//! A service consists of a contract in TOML, a type with a method for each tool, an executor that
-//! carries out writes, and a `main`:
+// The first definition of a link counts. Those of the README lead there from the registry.
+#![doc = concat!("[cluster]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/cluster.md")]
+#![doc = concat!("[service]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/service.md")]
 //!
-//! ```no_run
-//! mod contract {
-//!     toolwarrant::contract!("../../../tests/services/outside/spec"); // "spec" in your crate
-//! }
-//!
-//! use std::process::ExitCode;
-//! use std::sync::Arc;
-//! use toolwarrant::{Program, Service};
-//!
-//! struct Lamps; // implements `LampsTools`, `Resource` and `Executor`
-//!
-//! fn main() -> ExitCode {
-//!     Program::new("lamps", "0.1.0", "Serves lamps.").run(|_| {
-//!         let lamps = Arc::new(Lamps);
-//!         Ok(Service::new(contract::Contract(lamps.clone())).executor(lamps))
-//!     })
-//! }
-//! # use contract::*;
-//! # use toolwarrant::BoxFuture;
-//! # use toolwarrant::handler::*;
-//! # use toolwarrant::tasks::*;
-//! # impl Resource<LampId> for Lamps {
-//! #     type View = Lamp;
-//! #     type Capability = LampCapability;
-//! #     async fn resolve(&self, _: &Caller, _: &LampId) -> Result<Lamp, Unresolved> { Err(Unresolved::NotFound) }
-//! #     fn flag(_: &Lamp, _: LampCapability) -> Flag { Flag::Offered }
-//! # }
-//! # impl LampsTools for Lamps {
-//! #     async fn get_lamp(&self, _: &Call<'_>, lamp: &Target<Lamp>, _: GetLampArgs) -> Result<Reply<Lamp>, GetLampError> { Ok(Lamp::clone(lamp).into()) }
-//! #     async fn dim_lamp(&self, _: &Call<'_>, _: &Target<Lamp>, args: DimLampArgs) -> Result<Command, DimLampError> { Ok(Command::DimLamp(args)) }
-//! # }
-//! # impl Executor for Lamps {
-//! #     fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> { Box::pin(async { Sent::Ok }) }
-//! #     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> { Box::pin(std::future::pending()) }
-//! # }
-//! ```
-//!
-//! This program serves the contract at `/mcp`, with operator commands, a doctor, metrics and a data
-//! folder. The repository's `docs/service.md` builds one step by step.
-//!
-//! A service needs no other crate of the framework. Start at [`Program`] and [`Service`].
-//!
-//! Hidden modules can change at any time: generated code and `toolwarrant-testing` use them.
-
+#![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
 mod client;

@@ -1,11 +1,13 @@
 //! The listeners of a server.
 
+use crate::manager::keep_watchdog;
 use crate::open_files;
 use anyhow::{Context, Result, anyhow, bail};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::task::JoinSet;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_http::edge::{ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies};
 use toolwarrant_http::monitor::Monitor;
@@ -23,6 +25,8 @@ pub(crate) struct Listening {
     pub(crate) policy: HostOriginPolicy,
     pub(crate) url: String,
     pub(crate) status: Arc<ServiceStatus>,
+    /// Reports to the service manager until this is dropped.
+    pub(crate) watchdog: JoinSet<()>,
     pub(crate) monitor: Option<Monitor>,
 }
 
@@ -48,6 +52,7 @@ impl Listening {
             bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
         }
         let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
+        let watchdog = keep_watchdog(status.clone());
         let monitor = match admin_listen {
             Some(address) => {
                 let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
@@ -64,7 +69,7 @@ impl Listening {
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
         let limiter = ConnectionLimiter::behind(proxies, limits);
-        Ok(Self { socket, tls, limits, limiter, policy, url, status, monitor })
+        Ok(Self { socket, tls, limits, limiter, policy, url, status, watchdog, monitor })
     }
 }
 

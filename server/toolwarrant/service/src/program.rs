@@ -170,8 +170,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 forbid_dumps();
                 client::run(&command, json, &line.client_names(), H::CATALOGUE)
             }
-            Invocation::Reference => print(&line.reference::<F, C>()).map(|()| ExitCode::SUCCESS),
-            Invocation::Completion(shell) => print(&line.completion::<F, C>(shell)).map(|()| ExitCode::SUCCESS),
+            Invocation::Print(text) => print(&text).map(|()| ExitCode::SUCCESS),
             Invocation::Files(folder) => {
                 line.write_files::<F, C>(&folder).map(|()| ExitCode::SUCCESS).map_err(Into::into)
             }

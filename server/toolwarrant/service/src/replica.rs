@@ -12,17 +12,15 @@ pub(crate) struct ReplicaLife {
 
 impl ReplicaLife {
     /// Returns an error if this process may not lead any more.
-    pub(crate) async fn wait_for_stop(
-        this: Option<&mut Self>,
-        stop: impl Future<Output = &'static str>,
-    ) -> Result<&'static str> {
+    pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<()> {
         let leading = this.and_then(|Self { shared }| shared.leading.as_mut());
         let Some(leading) = leading else {
-            return Ok(stop.await);
+            stop.await;
+            return Ok(());
         };
         tokio::select! {
             why = leading => Err(anyhow!("this process does not lead any more: {}", why?)),
-            why = stop => Ok(why),
+            () = stop => Ok(()),
         }
     }
 

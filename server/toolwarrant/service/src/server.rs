@@ -147,8 +147,16 @@ impl Server {
             stop.next().await;
         };
         let (end, served) = runtime.block_on(async {
+            self.log_start().await;
+            manager::tell_ready(&format!("serves {}/mcp", self.url()));
+            let (engine, begun) = (Arc::clone(&self.engine), Instant::now());
+            let stop = async move {
+                let why = stopped.await.unwrap_or_default();
+                manager::tell(&[NotifyState::Stopping]);
+                log_stop(why, engine.in_flight(), begun.elapsed());
+            };
             tokio::select! {
-                served = self.serve(async move { stopped.await.unwrap_or_default() }) => ("has stopped", served),
+                served = self.serve(stop) => ("has stopped", served),
                 _ = signals => ("has stopped at once", Ok(())),
             }
         });
@@ -161,10 +169,7 @@ impl Server {
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in
     /// flight, waits for running effects, and flushes the audit. Tasks in flight continue at the
     /// next start.
-    async fn serve(self, stop: impl Future<Output = &'static str>) -> Result<()> {
-        self.log_start().await;
-        manager::tell_ready(&format!("serves {}/mcp", self.url()));
-        let begun = Instant::now();
+    async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self {
             listener,
             endpoint,
@@ -195,10 +200,7 @@ impl Server {
         let mut stopped = Ok(());
         let (lose, lost) = oneshot::channel();
         let closing = async {
-            let why = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
-            manager::tell(&[NotifyState::Stopping]);
-            log_stop(why.as_ref().unwrap_or(&"it does not lead any more"), engine.in_flight(), begun.elapsed());
-            stopped = why.map(drop);
+            stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
             if let (Ok(()), Some(gate)) = (&stopped, &gate)
                 && let Some(leader) = replica.take()
             {
@@ -241,14 +243,19 @@ impl Server {
             keep_reads(&engine, &context).await;
         }
         stopped?;
-        if let Durability::Owed(why) = settled {
-            bail!(
-                "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
-            );
-        }
+        report_pending(settled)?;
         folder.end_run();
         drop((context, folder));
         Ok(())
+    }
+}
+
+fn report_pending(settled: Durability) -> Result<()> {
+    match settled {
+        Durability::Owed(why) => bail!(
+            "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
+        ),
+        _ => Ok(()),
     }
 }
 

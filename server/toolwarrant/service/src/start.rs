@@ -19,7 +19,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
@@ -62,7 +61,6 @@ pub(crate) struct Start {
     folder: DataFolder,
     opened: OpenedData,
     passes: Passes,
-    watchdog: JoinSet<()>,
 }
 
 impl Start {
@@ -80,7 +78,6 @@ impl Start {
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
             let groups = groups_of(&serve);
             let listening = Listening::open(serve, &names).await?;
-            let watchdog = manager::keep_watchdog(listening.status.clone());
             let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
             let claim = match store.is_folder() {
                 true => None,
@@ -112,7 +109,6 @@ impl Start {
                 folder,
                 opened,
                 passes,
-                watchdog,
             }))
         })
     }
@@ -148,26 +144,15 @@ impl Start {
 
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
         runtime.block_on(async {
-            let Self {
-                names,
-                demo,
-                checks,
-                catalogue,
-                prints_keys,
-                groups,
-                listening,
-                folder,
-                opened,
-                passes,
-                watchdog,
-                ..
-            } = self;
+            let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, passes, .. } =
+                self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
             let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
-            let Listening { socket, tls, limiter, url, status, monitor, .. } = listening;
+            let Listening { socket, tls, limiter, url, status, watchdog, monitor, .. } = listening;
             let listener = listen(socket)?;
             let demo = Demo { hint, ..demo };
-            let OpenedData { registry, keyring: _, database, shared, clock, layout } = opened;
+            let layout = opened.layout();
+            let OpenedData { registry, keyring: _, database, shared, clock } = opened;
             let replica = shared.map(|shared| ReplicaLife { shared });
             warn_of_permissions(&registry, catalogue).await;
             let sockets = OperatorSocket::open_all(folder.path(), &groups)?;
@@ -175,7 +160,7 @@ impl Start {
             let keys = if prints_keys { demo.keys(&registry, catalogue).await? } else { Vec::new() };
             let first_steps =
                 registry.is_empty().await.then(|| demo.first_steps(names.program, catalogue, folder.path()));
-            let sources = StatusSources {
+            status.set_serving(StatusSources {
                 database: database.clone(),
                 engine: engine.clone(),
                 requests,
@@ -183,8 +168,10 @@ impl Start {
                 limiter: limiter.clone(),
                 upstreams,
                 replica: replica.as_ref().map(|life| ReplicaStatus::new(&life.shared)),
-            };
-            status.set_serving(sources);
+                access: registry.access(),
+                clock: clock.clone(),
+                folder: folder.path().to_owned(),
+            });
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
                 catalogue,

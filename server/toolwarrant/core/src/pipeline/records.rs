@@ -5,6 +5,7 @@ use crate::catalogue::ToolDef;
 use crate::counts::Requests;
 use crate::failure::Failure;
 use crate::handler::Call;
+use std::time::Duration;
 use toolwarrant_audit::{Line, Slot};
 use toolwarrant_base::clock::{Clock, Timestamp};
 
@@ -59,13 +60,14 @@ pub(super) struct CallCounter<'a> {
     pub(super) counts: &'a Requests,
     pub(super) clock: &'a Clock,
     pub(super) tool: &'static ToolDef,
-    pub(super) since: Timestamp,
+    /// By [`Clock::uptime`].
+    pub(super) since: Duration,
     pub(super) outcome: &'static str,
 }
 
 impl Drop for CallCounter<'_> {
     fn drop(&mut self) {
-        self.counts.count_call(self.tool, self.outcome, Some(self.clock.now().since(self.since)));
+        self.counts.count_call(self.tool, self.outcome, Some(self.clock.uptime().saturating_sub(self.since)));
     }
 }
 

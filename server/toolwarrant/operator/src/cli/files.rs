@@ -1,6 +1,7 @@
 //! The files of an installation, in the names of the service. Start at [`all`].
 
 use super::file;
+use crate::alerts;
 use crate::error::OperatorError;
 use crate::names::Names;
 use clap::Command;
@@ -30,9 +31,10 @@ pub(super) fn all(command: &mut Command, names: &Names, about: &str) -> Vec<(Str
         text.replace("{about}", about.trim_end_matches('.'))
     };
     let templates = TEMPLATES.map(|(name, text)| (fill(name), fill(text)));
-    let sample = (fill("{program}.toml"), file::sample(command));
+    let made = [("{program}.toml", file::sample(command)), ("{program}.rules.yml", alerts::rules(names))];
+    let made = made.map(|(name, text)| (fill(name), text));
     let completions = COMPLETIONS.map(|(shell, name)| (fill(name), completion(shell, command)));
-    templates.into_iter().chain([sample]).chain(completions).collect()
+    templates.into_iter().chain(made).chain(completions).collect()
 }
 
 pub(super) fn completion(shell: Shell, command: &mut Command) -> String {

@@ -1,8 +1,10 @@
 //! The first texts for a person: the help, the welcome and the README.
 
 use crate::process::{Shop, program};
+use driver::ProgramOperator;
 use print_shop::machines::{Habit, PRINTERS, TRAYS, USAGE};
 use std::fmt::Write;
+use tempfile::TempDir;
 use tokio::process::Command;
 
 const README: &str = include_str!("../../README.md");
@@ -15,6 +17,13 @@ async fn help_speaks_of_this_services_permissions_resources_and_machines() {
         writeln!(out, "$ print-shop {line}--help\n{}", String::from_utf8_lossy(&output.stdout)).expect("text");
     }
     insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn the_files_of_an_installation_have_the_names_of_this_service() {
+    let home = TempDir::new().expect("a temporary folder");
+    let operator = ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data: home.path().join("data") };
+    insta::assert_snapshot!(operator.files(&home.path().join("files")).await.expect("files"));
 }
 
 #[test]

@@ -155,6 +155,8 @@ async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
     let (waiting, third) = (cluster.data("two"), cluster.make_folder("three"));
     let ready = get(&format!("http://{monitor}/readyz")).await.expect("an answer");
     assert!(ready.status == 503 && ready.body.contains("the replica `one`"), "{} {}", ready.status, ready.body);
+    let (code, said) = operate(&waiting, "ready").await;
+    assert!(code == 5 && said.contains("the replica `one`"), "{code} {said}");
     let created = operate(&cluster.data("one"), "app create late --permission print").await;
     assert_eq!(created.0, 0, "{}", created.1);
     for line in ["app list --json", "doctor"] {

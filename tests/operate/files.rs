@@ -1,0 +1,81 @@
+//! The files of an installation, with the programs that read them.
+
+use crate::harness::program::{binary, operate, operator};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn files(home: &TempDir) -> PathBuf {
+    let folder = home.path().join("files");
+    run(Command::new(binary()).arg("files").arg(&folder));
+    folder
+}
+
+fn run(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("it runs");
+    let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {said}");
+    said
+}
+
+#[tokio::test]
+async fn the_files_of_an_installation_are_written_once() {
+    let home = TempDir::new().expect("a temporary folder");
+    let (folder, operator) = (home.path().join("files"), operator(home.path()));
+    insta::assert_snapshot!(operator.files(&folder).await.expect("files"));
+    let again = operator.files(&folder).await.expect_err("it is not empty").to_string();
+    assert!(again.contains("is not empty; name a new folder"), "{again}");
+}
+
+/// Keys without a default show the form of their value, which is no value.
+#[tokio::test]
+async fn each_default_of_the_sample_is_a_value_of_its_key() {
+    let home = TempDir::new().expect("a temporary folder");
+    let sample = fs::read_to_string(files(&home).join("cloudphone.toml")).expect("a file");
+    let is_form =
+        |line: &str| line.contains("= \"") && line.trim_end_matches('"').ends_with(|c: char| c.is_uppercase());
+    let set: Vec<_> =
+        sample.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = ")).collect();
+    let set: Vec<_> = set.into_iter().filter(|line| !is_form(line) && !line.contains(" = [")).collect();
+    assert!(set.len() > 10, "{set:?}");
+    let file = home.path().join("set.toml");
+    fs::write(&file, set.join("\n")).expect("a file");
+    let (code, said) = operate(home.path(), &format!("config check --config {}", file.display())).await;
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn systemd_takes_the_unit_and_finds_little_that_is_open() {
+    if driver::lacks("systemd-analyze") {
+        return;
+    }
+    let home = TempDir::new().expect("a temporary folder");
+    let unit = files(&home).join("cloudphone.service");
+    let text = fs::read_to_string(&unit).expect("a file");
+    fs::write(&unit, text.replace("/usr/bin/cloudphone", &binary().display().to_string())).expect("a file");
+    let verified = run(Command::new("systemd-analyze").arg("verify").arg(&unit));
+    assert!(!verified.contains("cloudphone.service"), "{verified}");
+    // In tenths.
+    run(Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=20"]).arg(&unit));
+}
+
+#[test]
+fn each_shell_completes_commands() {
+    let home = TempDir::new().expect("a temporary folder");
+    let completions = files(&home).join("completions");
+    let complete = |shell: &str, flag: &str, file: &str, script: &str| {
+        let file = completions.join(file).display().to_string();
+        let completed = run(Command::new(shell).args([flag, "-c", &script.replace("FILE", &file)]));
+        assert!(completed.contains("create"), "{shell}: {completed}");
+    };
+    let bash = "source FILE; COMP_WORDS=(cloudphone app cr); COMP_CWORD=2; _cloudphone cloudphone cr app; echo ${COMPREPLY[@]}";
+    complete("bash", "--norc", "cloudphone.bash", bash);
+    if !driver::lacks("zsh") {
+        let zsh = "autoload -U compinit; compinit -u -D; source FILE; whence -f _cloudphone__subcmd__app_commands || functions _cloudphone";
+        complete("zsh", "-f", "_cloudphone", zsh);
+    }
+    if !driver::lacks("fish") {
+        complete("fish", "--no-config", "cloudphone.fish", "source FILE; complete -C 'cloudphone app cr'");
+    }
+}

@@ -1,0 +1,89 @@
+//! A service manager, such as systemd, that follows the program, and its journal.
+
+use super::full_disk::limit;
+use crate::harness::program::{Program, binary, until};
+use driver::Start;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::net::UnixDatagram;
+use tokio::time::sleep;
+
+struct Manager(UnixDatagram);
+
+impl Manager {
+    /// Returns the lines until one of them is `last`.
+    async fn read_until(&self, last: &str) -> Vec<String> {
+        let (mut lines, mut buffer) = (Vec::new(), [0; 4096]);
+        while !lines.iter().any(|line| line == last) {
+            let length = self.0.recv(&mut buffer).await.expect("a message");
+            lines.extend(String::from_utf8_lossy(&buffer[..length]).lines().map(str::to_owned));
+        }
+        lines
+    }
+
+    fn drain(&self) -> usize {
+        std::iter::from_fn(|| self.0.try_recv(&mut [0; 4096]).ok()).count()
+    }
+}
+
+const WATCHDOG: Duration = Duration::from_millis(800);
+
+#[tokio::test]
+async fn a_manager_learns_how_the_program_stands_and_whether_it_turns() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let socket = home.path().join("notify");
+    let manager = Manager(UnixDatagram::bind(&socket).expect("a socket"));
+    let journal = File::create(home.path().join("log")).and_then(|file| file.metadata()).expect("a file");
+    let variables = format!(
+        "trap '' XFSZ; export NOTIFY_SOCKET='{}' WATCHDOG_USEC={} JOURNAL_STREAM={}:{}",
+        socket.display(),
+        WATCHDOG.as_micros(),
+        journal.dev(),
+        journal.ino()
+    );
+    let way = || Start::new(binary(), home.path()).flags(&["--admin-listen", "127.0.0.1:0"]).after(&variables);
+    let mut program = Program::start_as(Arc::clone(&home), way()).await;
+
+    let start = manager.read_until("READY=1").await;
+    let opening = ["STATUS=opens the data", "EXTEND_TIMEOUT_USEC=60000000"];
+    assert!(opening.iter().all(|line| start.iter().any(|read| read == line)), "{start:?}");
+    let status = format!("STATUS=serves {}", program.url);
+    assert!(start.contains(&status), "{start:?}");
+    manager.read_until("WATCHDOG=1").await;
+
+    program.signal("HUP").await.expect("it runs");
+    let reload = manager.read_until("RELOADING=1").await;
+    assert!(reload.iter().any(|line| line.starts_with("MONOTONIC_USEC=")), "{reload:?}");
+    manager.read_until("READY=1").await;
+
+    limit(&program, Some(0));
+    until(&format!("{}/readyz", program.monitor()), 503).await;
+    manager.drain();
+    for _ in 0..3 {
+        manager.read_until("WATCHDOG=1").await;
+    }
+    limit(&program, None);
+
+    program.signal("STOP").await.expect("it runs");
+    while !program.proc("stat").expect("it runs").contains(") T ") {
+        sleep(Duration::from_millis(10)).await;
+    }
+    manager.drain();
+    sleep(2 * WATCHDOG).await;
+    assert_eq!(manager.drain(), 0, "a process that stands still says nothing");
+    program.signal("CONT").await.expect("it runs");
+    manager.read_until("WATCHDOG=1").await;
+
+    program.ask_to_stop().await;
+    manager.read_until("STOPPING=1").await;
+    program.wait_for_end().await;
+    let log = program.log();
+    assert!(log.lines().all(|line| line.starts_with('<') && line.as_bytes().get(2) == Some(&b'>')), "{log}");
+    assert!(log.starts_with("<6>the server starts version="), "{log}");
+    assert!(log.contains("\n<6>the server stops why=\"SIGTERM\" tasks_in_flight=0 uptime_seconds="), "{log}");
+    let next = Program::start_as(Arc::clone(&home), way()).await;
+    next.until_logged(" last_stop=\"in order\"").await;
+}
