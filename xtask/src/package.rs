@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
     step(cargo(root), &["fetch", "--locked"])?;
     let mut command = cargo(root);
-    command.envs(mapped(root)?).arg("--offline").env("SOURCE_DATE_EPOCH", &date).env("CARGO_TARGET_DIR", &build);
+    command.envs(map_paths(root)?).arg("--offline").env("SOURCE_DATE_EPOCH", &date).env("CARGO_TARGET_DIR", &build);
     let of_package = PROGRAMS.map(|program| ["--package", program]).concat();
     step(command, &[&["build", "--locked", "--release"], &of_package[..]].concat())?;
     let programs = build.join("release");
@@ -57,7 +57,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 /// Returns the variables that keep the paths of this machine out of the programs.
-fn mapped(root: &Path) -> Result<[(&'static str, String); 2]> {
+fn map_paths(root: &Path) -> Result<[(&'static str, String); 2]> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("there is no home of cargo")?;
     let maps = [format!("{}=.", root.display()), format!("{}=cargo", home.display())];
