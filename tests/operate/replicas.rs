@@ -16,7 +16,7 @@ use tokio::process::Command;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_signing::{Request, header, sign};
 
-const UNIT: &str = include_str!("../../docs/cluster/cloudphone.service");
+const UNIT: &str = include_str!("../../server/toolwarrant/operator/src/files/unit.service");
 const CONFIGURATION: &str = include_str!("../../docs/cluster/cloudphone.toml");
 const BALANCER: &str = include_str!("../../docs/cluster/haproxy.cfg");
 const CELLS: &str = include_str!("../../docs/cluster/cells.cfg");
@@ -82,12 +82,20 @@ fn start_replica(
     );
     let file = home.join(format!("{name}.toml"));
     fs::write(&file, settings + platform).expect("written");
-    let line = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/cloudphone ")).expect("a line");
     let [file, data_text] = [&file, &data].map(|path| path.to_str().expect("text"));
-    let line = adapt(line, &[("/etc/cloudphone/cloudphone.toml", file), ("/var/lib/cloudphone", data_text)]);
+    let unit = adapt(
+        &unit(),
+        &[("/etc/cloudphone/cloudphone.toml", file), ("DATA=/var/lib/cloudphone", &format!("DATA={data_text}"))],
+    );
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/cloudphone ")).expect("a line");
     let mut command = Command::new(binary());
+    command.envs(unit.lines().filter_map(|line| line.strip_prefix("Environment=")?.split_once('=')));
     command.args(line.split(' ')).arg("--json").stderr(File::create(folder.join("log")).expect("a log"));
     Process::start(command).expect("it starts")
+}
+
+fn unit() -> String {
+    UNIT.replace("{program}", "cloudphone").replace("{environment}", "CLOUDPHONE_")
 }
 
 async fn until_ready(monitor: SocketAddr, status: u16) {
@@ -187,12 +195,6 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_one_hands_over() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
-    if is_installed("systemd-analyze", "--version").await {
-        let unit = home.path().join("cloudphone.service");
-        fs::write(&unit, adapt(UNIT, &[("/usr/local/bin/cloudphone", binary().to_str().expect("text"))]))
-            .expect("written");
-        check("systemd-analyze", &["verify", "--man=no"], &unit).await;
-    }
     let Some(server) = TestPostgres::start() else { return };
     let url = server.schema().await.expect("the server runs").url;
     let (platform, data) = (table("lab", &double, &home), home.path().join("one/data"));

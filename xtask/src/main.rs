@@ -10,6 +10,7 @@ mod bench;
 mod browse;
 mod cargo;
 mod contract;
+mod crates;
 mod deny;
 mod drill;
 mod files;
@@ -84,6 +85,9 @@ enum Verb {
     Fuzz(fuzz::Cases),
     /// Open the screen page in Chromium, check and measure it; needs Node.js and Debian's Chromium
     Browse(browse::Browsing),
+    /// Make a tarball, a Debian package, bills of materials and their sums in dist/, the same bytes
+    /// for the same commit; needs git, GNU tar and dpkg-dev
+    Package,
     /// Run official clients of the protocol and its conformance suite against the program; needs
     /// Python and Node.js
     Interop {
@@ -115,6 +119,7 @@ fn main() -> Result<()> {
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Browse(browsing) => browse::run(&root(), &browsing).map(|passed| println!("{passed} passed, 0 failed")),
+        Verb::Package => package::run(&root()),
         Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }
 }

@@ -5,7 +5,7 @@ mod executables;
 
 use crate::browse::{Browsing, CHROMIUM};
 use crate::cargo::{cargo_of_tests, has, runs, step};
-use crate::{browse, contract, deny, r#gen, graph, interop, package, walk};
+use crate::{browse, contract, crates, deny, r#gen, graph, interop, walk};
 use anyhow::{Context, Result};
 use executables::Ran;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         Ok(())
     })?;
     report.step("crate graph", "", true, |_| graph::run(root))?;
-    report.step("packages", "", true, |_| package::run(root))?;
+    report.step("packages", "", true, |_| crates::run(root))?;
     report.step("generated files", "", true, |_| r#gen::run(root, true))?;
     report.step("contract", "", true, |_| contract::run(root, &GateCommand::check()))?;
     report.step("tests", "", true, |report| {
