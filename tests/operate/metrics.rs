@@ -68,7 +68,11 @@ async fn every_metric_on_a_page_has_a_row_and_every_row_has_a_sample() {
     let replica = Program::start_as(home, replica).await;
     let complete = driver::wait_for(async || {
         found.extend(samples(&page(&replica).await));
-        if found == rows() { Ok(()) } else { Err(format!("{:?}", found.symmetric_difference(&rows()))) }
+        if found == rows() {
+            Ok(())
+        } else {
+            Err(format!("{:?}", found.symmetric_difference(&rows()).collect::<Vec<_>>()))
+        }
     });
     complete.await.expect("both have all");
 }
