@@ -68,7 +68,11 @@ async fn every_metric_on_a_page_has_a_row_and_every_row_has_a_sample() {
     let replica = Program::start_as(home, replica).await;
     let complete = driver::wait_for(async || {
         found.extend(samples(&page(&replica).await));
-        if found == rows() { Ok(()) } else { Err(format!("{:?}", found.symmetric_difference(&rows()))) }
+        if found == rows() {
+            Ok(())
+        } else {
+            Err(format!("{:?}", found.symmetric_difference(&rows()).collect::<Vec<_>>()))
+        }
     });
     complete.await.expect("both have all");
 }
@@ -121,13 +125,15 @@ WritesUnproven 65
     tasks_ended_total{status="timeout"} 0+1x70 0+1x70
     tasks_ended_total{status="success"} 0+1x70 0+100x70
 WritesUnproven 65
-    tasks_ended_total{status="failed_silent"} 0+1x70 0+0x70
+    tasks_ended_total{status="failed_silent"} 0+1x70 0+0.05x70
 EngineLate 5
     engine_lag_seconds{} 31+0x10 29+0x10
 StoreCannotCommit 12
     store_commit_failures_total{} 0+1x15 5+0x15
 AuditLate 5
     audit_backlog{} 40000+0x10 100+0x10
+    audit_seal_age_seconds{} 0+0x10 200+0x10
+    tool_calls_total{tool="a",outcome="ok"} 0+1x10 0+1x10
 AuditLate 8
     audit_seal_age_seconds{} 400+0x10 400+0x10
     tool_calls_total{tool="a",outcome="ok"} 0+1x10 7+0x10

@@ -1,5 +1,5 @@
-//! The alert rules of a service, for Prometheus: `files/rules.yml`. In it, `$NAME` stands for the metric
-//! of that name, and `$program` for the program. Start at [`rules`].
+//! The alert rules of a service, for Prometheus: `files/rules.yml`. In it, `$NAME` stands for the
+//! metric of that name, and `$program` for the program. Start at [`rules`].
 //!
 //! No rule finds that a program is down: that is `up`, whose `job` only the operator's own
 //! configuration knows. If a program is up and not ready, the rule of the reason fires.

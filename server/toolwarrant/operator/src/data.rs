@@ -63,7 +63,7 @@ pub(crate) const RUN: &str = "run";
 
 pub(crate) const SEEN: &str = "seen";
 
-const LAST_RUN: &str = "last-run";
+pub(crate) const LAST_RUN: &str = "last-run";
 const RUNS: &str = "runs";
 const ENDED: &str = "ended";
 
