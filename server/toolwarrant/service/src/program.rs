@@ -27,7 +27,7 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{MakeParts, Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    AuditCommand, Check, Config, ConfigError, ConfigTable, KeyCommand, Names, NoCommands, OperatorCommand,
+    AuditCommand, Check, Config, ConfigError, ConfigTable, FailureCode, KeyCommand, Names, NoCommands, OperatorCommand,
     OperatorError, OwnCommand, StoreOptions, render,
 };
 
@@ -165,7 +165,10 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 let answer = json!({"sound": false, "file": path, "mistakes": mistakes});
                 print(&render_answer(&answer, true)).map(|()| ExitCode::FAILURE)
             }
-            Invocation::Explain { outcome: Err(error), .. } => Err(error.into()),
+            Invocation::Explain { outcome: Err(error), checks: true, .. } => Err(error.into()),
+            Invocation::Explain { outcome: Err(error), .. } => {
+                Err(OperatorError::new(FailureCode::Usage, error.to_string()).into())
+            }
             Invocation::Connect { command, json } => {
                 forbid_dumps();
                 client::run(&command, json, &line.client_names(), H::CATALOGUE)
