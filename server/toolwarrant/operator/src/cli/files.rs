@@ -9,7 +9,7 @@ use clap_complete::{Shell, generate};
 use std::fs::{self, create_dir_all};
 use std::path::Path;
 
-pub(super) const COMPLETIONS: [(Shell, &str); 3] = [
+const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "completions/{program}.bash"),
     (Shell::Zsh, "completions/_{program}"),
     (Shell::Fish, "completions/{program}.fish"),

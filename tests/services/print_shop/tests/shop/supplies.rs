@@ -64,7 +64,7 @@ async fn the_check_and_a_server_that_does_not_start_report_every_mistake_in_the_
     insta::assert_snapshot!(steady);
     assert_eq!((code, said.contains("never shown")), (1, false));
     for line in ["", "serve"] {
-        assert_eq!(run(&file, &[], line).await, (1, String::new(), said.clone()), "{line}");
+        assert_eq!(run(&file, &[], line).await, (2, String::new(), said.clone()), "{line}");
     }
     let (code, answer, _) = run(&file, &[], "config check --json").await;
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
@@ -76,11 +76,14 @@ async fn the_check_and_a_server_that_does_not_start_report_every_mistake_in_the_
 #[tokio::test]
 async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it() {
     let (_home, file) = write_config("listen = \"x\nallow-host = [\n");
-    for line in ["config check", "serve", "app list"] {
+    for (line, exit) in [("config check", 1), ("serve", 2), ("app list", 2)] {
         let (code, _, said) = run(&file, &[], line).await;
-        assert!(code == 1 && said.contains("shop.toml:1:12") && said.contains("has 2 mistakes"), "{line}: {said}");
+        assert!(code == exit && said.contains("shop.toml:1:12") && said.contains("has 2 mistakes"), "{line}: {said}");
         let (code, _, said) = run(Path::new("/nowhere/shop.toml"), &[], line).await;
-        assert!(code == 1 && said.contains("cannot read the configuration file /nowhere/shop.toml"), "{line}: {said}");
+        assert!(
+            code == exit && said.contains("cannot read the configuration file /nowhere/shop.toml"),
+            "{line}: {said}"
+        );
     }
     let (code, _, said) = run(Path::new(""), &[], "config check").await;
     assert!(code == 1 && said.contains("name it with --config FILE"), "{said}");
