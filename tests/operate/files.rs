@@ -71,8 +71,10 @@ fn each_shell_completes_commands() {
     };
     let bash = "source FILE; COMP_WORDS=(cloudphone app cr); COMP_CWORD=2; _cloudphone cloudphone cr app; echo ${COMPREPLY[@]}";
     complete("bash", "--norc", "cloudphone.bash", bash);
+    let values = fs::read_to_string(completions.join("_cloudphone")).expect("a file");
+    assert!(values.contains(r":ADDRESS\:PORT:"), "a bare colon ends the name of a value");
     if !driver::lacks("zsh") {
-        let zsh = "autoload -U compinit; compinit -u -D; source FILE; whence -f _cloudphone__subcmd__app_commands || functions _cloudphone";
+        let zsh = "autoload -U compinit; compinit -u -D; source FILE; whence -f _cloudphone__subcmd__app_commands";
         complete("zsh", "-f", "_cloudphone", zsh);
     }
     if !driver::lacks("fish") {

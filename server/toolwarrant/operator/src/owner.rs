@@ -118,10 +118,13 @@ pub fn remedy(path: &Path, error: &io::Error) -> String {
     let (me, elsewhere) = (geteuid().as_raw(), format!("choose another folder with --{DATA}"));
     match foreign(path, me).filter(|_| error.kind() == ErrorKind::PermissionDenied) {
         Some((file, owner)) => {
+            // A folder around it, or one of another user, is not this program's to take.
+            let how = match file.starts_with(path) && owner == 0 {
+                true => format!("run `chown -R {me} {}` as root", file.display()),
+                false => "run this as that user or as root".to_owned(),
+            };
             let (file, owner, name) = (file.display(), name_of(owner), name_of(me));
-            format!(
-                "{file} belongs to {owner}, and this program runs as {name}: run `chown -R {me} {file}` as root, or {elsewhere}"
-            )
+            format!("{file} belongs to {owner}, and this program runs as {name}: {how}, or {elsewhere}")
         }
         None => elsewhere,
     }

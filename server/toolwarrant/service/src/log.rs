@@ -59,6 +59,9 @@ impl Streams {
     }
 
     pub(crate) fn complain(&self, text: &str) {
+        if is_journal() {
+            self.error.put(b"<3>");
+        }
         self.error.put(text.as_bytes());
     }
 }

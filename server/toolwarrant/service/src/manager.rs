@@ -43,7 +43,7 @@ const EXTEND_EVERY: Duration = Duration::from_secs(10);
 /// async runtime, the engine and the writer of the audit turn. They turn on a full disk as well.
 pub(crate) fn keep_watchdog(status: Arc<ServiceStatus>) -> JoinSet<()> {
     let mut keeping = JoinSet::new();
-    if let Some(interval) = sd_notify::watchdog_enabled() {
+    if let Some(interval) = sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero()) {
         keeping.spawn(async move {
             loop {
                 match timeout(interval / 2, status.turn()).await {

@@ -4,7 +4,7 @@ use super::file;
 use crate::alerts;
 use crate::error::OperatorError;
 use crate::names::Names;
-use clap::Command;
+use clap::{Arg, Command};
 use clap_complete::{Shell, generate};
 use std::fs::{self, create_dir_all};
 use std::path::Path;
@@ -39,8 +39,23 @@ pub(super) fn all(command: &mut Command, names: &Names, about: &str) -> Vec<(Str
 
 pub(super) fn completion(shell: Shell, command: &mut Command) -> String {
     let (name, mut script) = (command.get_name().to_owned(), Vec::new());
-    generate(shell, command, name, &mut script);
+    match shell {
+        Shell::Zsh => generate(shell, &mut escape_colons(command.clone()), name, &mut script),
+        _ => generate(shell, command, name, &mut script),
+    }
     String::from_utf8_lossy(&script).into_owned()
+}
+
+/// For zsh, a colon ends the name of a value, and `clap_complete` does not escape it.
+fn escape_colons(command: Command) -> Command {
+    let escape = |arg: Arg| match arg.get_value_names() {
+        Some(names) => {
+            let names: Vec<_> = names.iter().map(|name| name.replace(':', r"\:")).collect();
+            arg.value_names(names)
+        }
+        None => arg,
+    };
+    command.mut_args(escape).mut_subcommands(escape_colons)
 }
 
 /// Writes into an empty or a new folder, so that no file of the reader is lost.

@@ -76,7 +76,8 @@ impl OperatorCommand {
                 .wait_long()
                 .on_files("restore PostgreSQL with its own tools, and run `store begin-again`"),
             Self::Doctor => view("doctor").wait_long(),
-            Self::Ready => view("ready"),
+            // A health check does not wait for a server that stands still.
+            Self::Ready => CommandRow { patience: Duration::from_secs(5), ..view("ready") },
             Self::Store(StoreCommand::Init) => owner("store init"),
             Self::Store(StoreCommand::Check) => view("store check"),
             Self::Store(StoreCommand::BeginAgain { yes }) => owner("store begin-again").mend(*yes),
