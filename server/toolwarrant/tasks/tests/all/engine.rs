@@ -391,6 +391,18 @@ async fn a_target_cools_down_longer_where_the_next_task_may_have_another_clock()
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_a_loop_that_runs_turns() {
+    let clock = Clock::start_at(START);
+    let engine = engine(Obedient, &clock).await;
+    let turns = async || tokio::time::timeout(Duration::from_secs(3_600), engine.turn()).await.is_ok();
+    assert!(!turns().await, "it has not begun");
+    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+    assert!(turns().await && turns().await, "it runs");
+    runner.abort();
+    assert!(runner.await.is_err() && !turns().await, "it has ended");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_back_between_two_starts_holds_no_task_up() {
     let (store, earlier) = (Arc::default(), Clock::start_at(START.minus(Duration::from_hours(24))));
     let start = async |clock| Engine::start(parts(&store, Obedient, clock)).await.expect("a store that can be read");
