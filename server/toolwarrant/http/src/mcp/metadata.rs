@@ -6,12 +6,14 @@
 //! [`of_message`].
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
+use super::follow::{self, EXTENSION};
 use super::refusal::HttpRefusal;
 use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use toolwarrant_base::wording::Echo;
@@ -71,9 +73,15 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     let method = &request.method;
     let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
     METHOD.check::<H>(headers, method)?;
-    let known = Method::of(method, named);
-    let Own { name, meta } = own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
-    if let (Some(Method::CallTool), Some(name)) = (known, name.and_then(|name| read_text(name.get()))) {
+    let known = Method::of::<H>(method, named);
+    let Own { name, task_id, meta } =
+        own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
+    let name = match known {
+        Some(Method::CallTool) => name,
+        Some(Method::Task(_)) => task_id,
+        _ => None,
+    };
+    if let Some(name) = name.and_then(|name| read_text(name.get())) {
         NAME.check::<H>(headers, &name)?;
     }
     let Meta { revision, capabilities } =
@@ -85,14 +93,28 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
         return Err(invalid("`_meta` lacks `io.modelcontextprotocol/clientCapabilities`, an object"));
     }
     REVISION.check::<H>(headers, &revision)?;
+    if let (Some(Method::Task(_)), false) = (known, follows(request)) {
+        return Err(follow::missing_capability(H::CATALOGUE));
+    }
     known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
+}
+
+/// Returns true if the request declares the extension for tasks, which it does for itself alone.
+pub(super) fn follows(request: &RpcRequest<'_>) -> bool {
+    let meta = own(request).and_then(|own| object::<Meta<'_>>(own.meta?));
+    let capabilities: Option<Value> = meta.and_then(|meta| serde_json::from_str(meta.capabilities?.get()).ok());
+    capabilities.is_some_and(|capabilities| capabilities["extensions"][EXTENSION].is_object())
+}
+
+pub(super) fn task_id<'a>(request: &RpcRequest<'a>) -> Option<Cow<'a, str>> {
+    own(request)?.task_id.and_then(|id| read_text(id.get()))
 }
 
 /// Returns `None` if the parameters are not an object, or name a used member twice.
 fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
     match request.params {
         Params::Absent => Some(Own::default()),
-        Params::Read(ParamMembers { name, meta, .. }) => Some(Own { name, meta }),
+        Params::Read(ParamMembers { name, task_id, meta, .. }) => Some(Own { name, task_id, meta }),
         Params::Unusual => request.params_json().and_then(object),
     }
 }
@@ -101,6 +123,8 @@ fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
 struct Own<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
+    task_id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
