@@ -6,6 +6,7 @@ use crate::harness::writes::{power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, mute_phones, phones};
 use crate::phones::outcomes::ends;
 use crate::wire::authority::take;
+use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolwarrant_core::access::{Granted, Grants};
@@ -49,12 +50,15 @@ fn schema() -> Value {
     ]})
 }
 
-/// Sends a request that declares the extension. A result fits the schema of the extension.
-async fn follow(server: &Server, key: &Key, method: &str, params: Value) -> Value {
+async fn declare(server: &Server, key: &Key, method: &str, params: Value) -> Value {
     let mut body = body(NEWEST, method, params);
-    let declared = json!({"extensions": {EXTENSION: {}}});
-    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = declared;
-    let (_, answer) = send(server.post(key), &headers(NEWEST, &body), &body).await;
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": {EXTENSION: {}}});
+    send(server.post(key), &headers(NEWEST, &body), &body).await.1
+}
+
+/// A result fits the schema of the extension.
+async fn follow(server: &Server, key: &Key, method: &str, params: Value) -> Value {
+    let answer = declare(server, key, method, params).await;
     if let Some(result) = answer.get("result") {
         let fits = jsonschema::options().should_validate_formats(true).build(&schema()).expect("a schema");
         fits.validate(result).unwrap_or_else(|error| panic!("{error}: {answer}"));
@@ -68,6 +72,14 @@ async fn begin(server: &Server, key: &Key, tool: &str, arguments: &Value) -> Val
 
 async fn get(server: &Server, key: &Key, task_id: &Value) -> Value {
     follow(server, key, "tasks/get", json!({"taskId": task_id})).await
+}
+
+/// A reader of any JSON would read JSON inside of such strings, too, until its stack ends.
+fn nested() -> Value {
+    (0..10).fold(json!({}), |inner, _| {
+        let text = format!("{}{inner}{}", "[".repeat(120), "]".repeat(120));
+        json!({"$serde_json::private::RawValue": text})
+    })
 }
 
 fn everything() -> Tenant {
@@ -104,9 +116,7 @@ async fn who_does_not_declare_it_gets_what_it_got_before() {
     let (server, key, _) = cast().await;
     let mut phone = 0;
     for revision in Revision::ALL {
-        for declared in
-            [json!({}), json!({EXTENSION: true}), json!({"io.modelcontextprotocol/ui": {}}), json!({EXTENSION: {}})]
-        {
+        for declared in [json!({}), json!({EXTENSION: true}), nested(), json!({EXTENSION: {}})] {
             phone += 1;
             let is_newest = revision == NEWEST;
             if is_newest && declared[EXTENSION].is_object() {
@@ -139,20 +149,27 @@ async fn who_does_not_declare_it_gets_what_it_got_before() {
 #[tokio::test]
 async fn it_is_declared_to_keys_that_can_use_it_and_their_hosts_are_told() {
     for (permission, is_offered) in [("device", true), ("device_read", false), ("stream", false)] {
-        let permissions = cloudphone::phones::contract::CATALOGUE.permissions;
-        let granted = permissions.iter().find(|known| known.name == permission).expect("a permission").grants;
+        let granted = CATALOGUE.permissions.iter().find(|known| known.name == permission).expect("a permission").grants;
         let (server, keys) = phones(vec![Tenant::with(granted)]).await;
         let key = &keys[0][0];
         let plain = ask(&server, key, NEWEST, "server/discover", json!({})).await.1["result"].take();
-        let mut body = body(NEWEST, "server/discover", json!({}));
-        body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": {EXTENSION: {}}});
-        let told = send(server.post(key), &headers(NEWEST, &body), &body).await.1["result"].take();
+        let told = declare(&server, key, "server/discover", json!({})).await["result"].take();
         assert_eq!(plain["capabilities"], told["capabilities"]);
         assert_eq!(plain["capabilities"]["extensions"].get(EXTENSION), is_offered.then(|| json!({})).as_ref());
         let [plain, told] = [plain, told].map(|it| it["instructions"].as_str().expect("text").to_owned());
         let also = told.strip_prefix(&plain).expect("the same and more");
         assert_eq!(also.contains("get_task") && also.starts_with("\nYour host may follow"), is_offered, "{also}");
         assert_eq!(also.is_empty(), !is_offered, "{also}");
+
+        let (_, mut plain) = ask(&server, key, NEWEST, "tools/list", json!({})).await;
+        for tool in plain["result"]["tools"].as_array_mut().expect("tools") {
+            let makes_task = CATALOGUE.tool(tool["name"].as_str().expect("a name")).is_some_and(|it| it.task.is_some());
+            if is_offered && makes_task {
+                // The end of a task is no answer that this schema describes.
+                tool.as_object_mut().and_then(|tool| tool.shift_remove("outputSchema")).expect("a schema");
+            }
+        }
+        assert_eq!(declare(&server, key, "tools/list", json!({})).await, plain);
     }
 }
 

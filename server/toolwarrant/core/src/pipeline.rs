@@ -228,10 +228,10 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Result<Bytes, Failure> {
+    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision, follows: bool) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
         let lists = application.tools.get_or_init(|| self.lists_for(application.permissions));
-        Ok(lists.of_revision(revision).clone())
+        Ok(lists.of_revision(revision, follows).clone())
     }
 
     /// Returns a JSON string. A host that `follows` tasks gets one paragraph more.

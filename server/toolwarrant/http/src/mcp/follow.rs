@@ -46,19 +46,21 @@ pub(super) fn is_offered(catalogue: &Catalogue, permissions: PermissionSet) -> b
 }
 
 pub(super) fn missing_capability(catalogue: &Catalogue) -> Failure {
-    let failure = Failure::plain(catalogue.roles.missing_capability);
+    let what = words!["the request does not declare the extension `", EXTENSION, "`"];
+    let failure = Failure::new(catalogue.roles.missing_capability, what);
     failure.with("requiredCapabilities", json!({"extensions": {EXTENSION: {}}}))
 }
 
-/// Replaces the errors that tell an unknown task from one that the caller may not see.
-pub(super) fn conceal(catalogue: &Catalogue, failure: Failure) -> Failure {
+/// Replaces the errors of the tool that reads tasks. All ids that it cannot answer for get the same.
+pub(super) fn conceal(catalogue: &Catalogue, permissions: PermissionSet, failure: Failure) -> Failure {
     let roles = &catalogue.roles;
     if ![roles.not_found, roles.invalid_argument].contains(&failure.def()) {
         return failure;
     }
     let days = KEPT.as_secs() / (24 * 60 * 60);
     let what = words!["no such task for this application; one is kept for ", days, " days after its end"];
-    Failure::new(roles.invalid_params, what)
+    let advice = catalogue.phrases.lost_task;
+    Failure::new(roles.invalid_params, what).with_advice(advice, permissions).for_reader(permissions)
 }
 
 /// Writes the plain answer of a call: as a task, or as a result if nothing of the call was sent.

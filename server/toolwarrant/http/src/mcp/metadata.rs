@@ -6,14 +6,13 @@
 //! [`of_message`].
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
-use super::follow::{self, EXTENSION};
+use super::follow;
 use super::refusal::HttpRefusal;
 use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use toolwarrant_base::wording::Echo;
@@ -74,14 +73,13 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
     METHOD.check::<H>(headers, method)?;
     let known = Method::of::<H>(method, named);
-    let Own { name, task_id, meta } =
-        own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
+    let Own { name, meta } = own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
     let name = match known {
-        Some(Method::CallTool) => name,
-        Some(Method::Task(_)) => task_id,
+        Some(Method::CallTool) => name.and_then(|name| read_text(name.get())),
+        Some(Method::Task(_)) => task_id(request),
         _ => None,
     };
-    if let Some(name) = name.and_then(|name| read_text(name.get())) {
+    if let Some(name) = name {
         NAME.check::<H>(headers, &name)?;
     }
     let Meta { revision, capabilities } =
@@ -93,7 +91,7 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
         return Err(invalid("`_meta` lacks `io.modelcontextprotocol/clientCapabilities`, an object"));
     }
     REVISION.check::<H>(headers, &revision)?;
-    if let (Some(Method::Task(_)), false) = (known, follows(request)) {
+    if matches!(known, Some(Method::Task(_))) && !follows(request) {
         return Err(follow::missing_capability(H::CATALOGUE));
     }
     known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
@@ -101,20 +99,24 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
 
 /// Returns true if the request declares the extension for tasks, which it does for itself alone.
 pub(super) fn follows(request: &RpcRequest<'_>) -> bool {
+    // A `Value` would read JSON inside of some strings, too, to any depth.
     let meta = own(request).and_then(|own| object::<Meta<'_>>(own.meta?));
-    let capabilities: Option<Value> = meta.and_then(|meta| serde_json::from_str(meta.capabilities?.get()).ok());
-    capabilities.is_some_and(|capabilities| capabilities["extensions"][EXTENSION].is_object())
+    let capabilities = meta.and_then(|meta| object::<Capabilities<'_>>(meta.capabilities?));
+    let extensions = capabilities.and_then(|capabilities| object::<Extensions<'_>>(capabilities.extensions?));
+    extensions.and_then(|extensions| extensions.tasks).is_some_and(|tasks| tasks.get().starts_with('{'))
 }
 
+/// Returns `None` if there is none, or more than one.
 pub(super) fn task_id<'a>(request: &RpcRequest<'a>) -> Option<Cow<'a, str>> {
-    own(request)?.task_id.and_then(|id| read_text(id.get()))
+    let TaskParams { task_id } = request.params_json().and_then(object)?;
+    read_text(task_id?.get())
 }
 
 /// Returns `None` if the parameters are not an object, or name a used member twice.
 fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
     match request.params {
         Params::Absent => Some(Own::default()),
-        Params::Read(ParamMembers { name, task_id, meta, .. }) => Some(Own { name, task_id, meta }),
+        Params::Read(ParamMembers { name, meta, .. }) => Some(Own { name, meta }),
         Params::Unusual => request.params_json().and_then(object),
     }
 }
@@ -123,8 +125,6 @@ fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
 struct Own<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     name: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
-    task_id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
@@ -135,6 +135,24 @@ struct Meta<'a> {
     revision: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientCapabilities")]
     capabilities: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Capabilities<'a> {
+    #[serde(borrow)]
+    extensions: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Extensions<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/tasks")]
+    tasks: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct TaskParams<'a> {
+    #[serde(borrow, rename = "taskId")]
+    task_id: Option<&'a RawValue>,
 }
 
 /// Rejects a list of an object's values, which serde would accept.

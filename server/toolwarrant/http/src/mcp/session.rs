@@ -138,7 +138,10 @@ impl<H: Handlers> Session<'_, H> {
         match Method::of::<H>(method, self.revision) {
             Some(Method::CallTool) => self.call(admitted, request, &self.call_params(request)?).await,
             Some(Method::ListTools) => match cursor(request) {
-                None => Ok(answers.list_tools(id, self.revision, &pipeline.list(admitted, self.revision)?)),
+                None => {
+                    let tools = pipeline.list(admitted, self.revision, self.follows(request))?;
+                    Ok(answers.list_tools(id, self.revision, &tools))
+                }
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
                     Err(Failure::new(invalid_params, what))
@@ -157,8 +160,7 @@ impl<H: Handlers> Session<'_, H> {
 
     fn discover(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
         let is_offered = follow::is_offered(H::CATALOGUE, self.caller.application.permissions);
-        let follows = is_offered && metadata::follows(request);
-        let instructions = self.context.pipeline.instructions(admitted, follows)?;
+        let instructions = self.context.pipeline.instructions(admitted, self.follows(request))?;
         Ok(self.answers.discover(request.id, is_offered, &instructions))
     }
 
@@ -176,18 +178,16 @@ impl<H: Handlers> Session<'_, H> {
         let (arguments, hold, frame) = (&*arguments, LongPoll::Never, Frame::Plain);
         let asked = ToolCall { tool: reader.name, arguments, request_id, hold, frame };
         let read = self.context.pipeline.call(admitted, asked).await;
-        let read = read.map_err(|failure| follow::conceal(catalogue, failure))?;
+        let read = read.map_err(|failure| follow::conceal(catalogue, self.caller.application.permissions, failure))?;
         match method {
             TaskMethod::Get => follow::write_task(self.answers, catalogue, id, read).map_err(self.internal()),
             TaskMethod::Cancel | TaskMethod::Update => Ok(self.answers.acknowledge(id)),
         }
     }
 
-    /// Returns true if the call, if it makes a task, is answered with the task.
-    fn is_followed(&self, request: &RpcRequest<'_>, tool: &str) -> bool {
-        let makes_task = |tool: &ToolDef| tool.task.is_some();
+    /// Returns true if the request declares the extension for tasks, and its caller may use it.
+    fn follows(&self, request: &RpcRequest<'_>) -> bool {
         !self.revision.features().handshake
-            && H::CATALOGUE.tool(tool).is_some_and(makes_task)
             && follow::is_offered(H::CATALOGUE, self.caller.application.permissions)
             && metadata::follows(request)
     }
@@ -208,7 +208,9 @@ impl<H: Handlers> Session<'_, H> {
     ) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let Self { context: Context { pipeline, .. }, answers, request_id, hold, revision, .. } = *self;
-        let (id, is_followed) = (request.id, self.is_followed(request, &call.name));
+        let makes_task = |tool: &ToolDef| tool.task.is_some();
+        let (id, is_followed) =
+            (request.id, H::CATALOGUE.tool(&call.name).is_some_and(makes_task) && self.follows(request));
         let frame = if is_followed { Frame::Plain } else { answers.frame(id, revision) };
         match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
             Ok(answer) if is_followed => {

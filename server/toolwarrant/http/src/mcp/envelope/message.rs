@@ -39,7 +39,6 @@ pub(crate) enum Params<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ParamMembers<'a> {
     pub(crate) name: Option<&'a RawValue>,
-    pub(crate) task_id: Option<&'a RawValue>,
     pub(crate) arguments: Option<&'a RawValue>,
     pub(crate) meta: Option<&'a RawValue>,
     pub(crate) cursor: Option<&'a RawValue>,

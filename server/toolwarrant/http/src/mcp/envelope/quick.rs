@@ -38,7 +38,6 @@ struct Usual<'a> {
 #[serde(field_identifier, rename_all = "camelCase")]
 enum ParamName {
     Name,
-    TaskId,
     Arguments,
     #[serde(rename = "_meta")]
     Meta,
@@ -60,7 +59,6 @@ fn object<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<P
             while let Some(name) = map.next_key()? {
                 let member = match name {
                     ParamName::Name => &mut members.name,
-                    ParamName::TaskId => &mut members.task_id,
                     ParamName::Arguments => &mut members.arguments,
                     ParamName::Meta => &mut members.meta,
                     ParamName::Cursor => &mut members.cursor,
