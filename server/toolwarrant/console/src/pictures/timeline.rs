@@ -16,8 +16,8 @@ use toolwarrant_base::clock::Timestamp;
 
 const CHARACTER_WIDTH: usize = 6;
 
-/// The picture as numbers. A template makes an SVG of them. The steps are a list for those who do
-/// not see it.
+/// The picture as numbers. It displays as an SVG with classes for its colours. The
+/// steps are a list for those who do not see it.
 #[derive(Debug, Default, Template)]
 #[template(path = "pictures/timeline.svg")]
 pub struct Timeline {
@@ -88,12 +88,6 @@ impl Timeline {
         drawing.add_ledger(&rows, &shown["ledger"]);
         drawing.add_moments(shown, now, rows.last()?);
         Some(drawing.place())
-    }
-
-    /// Returns the picture as SVG, with classes for its colours.
-    #[must_use]
-    pub fn svg(&self) -> String {
-        self.render().unwrap_or_default()
     }
 
     /// Returns true unless the text of a mark is in the bar.

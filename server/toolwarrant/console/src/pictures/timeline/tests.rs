@@ -112,7 +112,7 @@ fn each_end_and_each_disturbance_has_its_picture() {
         let picture = Timeline::of(&show(task, &events), at(31_000)).expect("a picture");
         insta::assert_snapshot!(name, describe(&picture));
         if let Ok(folder) = std::env::var("PICTURES") {
-            std::fs::write(format!("{folder}/{name}.svg"), picture.svg()).expect("a folder");
+            std::fs::write(format!("{folder}/{name}.svg"), picture.to_string()).expect("a folder");
         }
     }
 }
@@ -135,7 +135,7 @@ fn a_picture_has_no_style_and_escapes_what_others_wrote() {
     let mut shown = show(Task::new(policy(true), at(0)), &sent(300, Sent::Ok));
     shown["resource"] = json!("<script>'\"&");
     shown["status"] = json!("\"><b>");
-    let svg = Timeline::of(&shown, at(0)).expect("a picture").svg();
+    let svg = Timeline::of(&shown, at(0)).expect("a picture").to_string();
     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{svg}");
     for forbidden in ["<script", "<b>", "style", "href", " on"] {
         assert!(!svg.contains(forbidden), "{forbidden}: {svg}");

@@ -32,5 +32,5 @@ fn find_fault(shown: &serde_json::Value, count: usize, now: Timestamp) -> Option
     if lengths.any(|(begin, end)| begin > end) || places().any(|place| *place > picture.width) {
         return Some("its picture has a negative length or a place outside");
     }
-    picture.svg().is_empty().then_some("its picture cannot be written")
+    picture.to_string().is_empty().then_some("its picture cannot be written")
 }
