@@ -8,7 +8,7 @@ const FOLD_FROM: Duration = Duration::from_secs(2);
 const FOLD_WIDTH: usize = 84;
 /// Of a time that is just not folded.
 const GAP_WIDTH: usize = 56;
-/// Events at the same time can still be told apart.
+/// Separates events at the same time.
 const STEP_WIDTH: usize = 18;
 /// The names of the lanes come before it.
 const BEGIN: usize = 84;

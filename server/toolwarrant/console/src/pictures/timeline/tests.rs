@@ -50,7 +50,7 @@ fn read(millis: u64, verdict: Verdict) -> (u64, Event) {
     (millis, Event::Probed(Reading { verdict, expected: "b".into(), observed: "a".into() }, at(millis - 30)))
 }
 
-fn sent(millis: u64, sent: Sent) -> Vec<(u64, Event)> {
+fn answer_at(millis: u64, sent: Sent) -> Vec<(u64, Event)> {
     let baseline = Event::Baseline(Some("a".to_owned()));
     [BEFORE.to_vec(), vec![(60, baseline), (millis, Event::Sent(sent))]].concat()
 }
@@ -82,7 +82,7 @@ fn each_end_and_each_disturbance_has_its_picture() {
     use Verdict::{Absent, Present, Unreadable};
     let new = || Task::new(policy(true), at(0));
     let silent = [read(400, Absent), read(15_400, Absent), read(18_500, Absent)];
-    let no_answer = || sent(10_060, Sent::NoAnswer("reset".into()));
+    let no_answer = || answer_at(10_060, Sent::NoAnswer("reset".into()));
     let again =
         vec![read(32_500, Absent), (32_510, Event::Due), (32_700, Event::Sent(Sent::Ok)), read(32_900, Present)];
     let reread = |restart: Event| {
@@ -93,16 +93,16 @@ fn each_end_and_each_disturbance_has_its_picture() {
         [(30_000, Event::Due), (30_040, Event::Baseline(Some("a".to_owned()))), (30_300, Event::Sent(Sent::Ok))];
     let pending = [(20_000, Event::LookedUp(Some(Some(Sent::Err("jam".into())))))];
     let cases = [
-        ("success", new(), [sent(300, Sent::Ok), vec![read(340, Present)]].concat()),
-        ("failed_silent", new(), [sent(300, Sent::Ok), silent.to_vec()].concat()),
+        ("success", new(), [answer_at(300, Sent::Ok), vec![read(340, Present)]].concat()),
+        ("failed_silent", new(), [answer_at(300, Sent::Ok), silent.to_vec()].concat()),
         ("success_unverified", Task::new(policy(false), at(0)), vec![(0, Event::Due), (0, Event::Sent(Sent::Ok))]),
         (
             "failed",
             new(),
-            [sent(300, Sent::Pending("7".to_owned())), pending.to_vec(), vec![read(35_100, Absent)]].concat(),
+            [answer_at(300, Sent::Pending("7".to_owned())), pending.to_vec(), vec![read(35_100, Absent)]].concat(),
         ),
         ("timeout", new(), [no_answer(), vec![read(60_000, Unreadable)]].concat()),
-        ("in_flight", new(), sent(300, Sent::Ok)),
+        ("in_flight", new(), answer_at(300, Sent::Ok)),
         ("waited", Task::new_delayed(policy(true), at(0), at(30_000)), waited.to_vec()),
         ("sent_twice", new(), [no_answer(), again].concat()),
         ("restart", new(), reread(Event::Found)),
@@ -119,7 +119,7 @@ fn each_end_and_each_disturbance_has_its_picture() {
 
 #[test]
 fn a_clock_that_was_set_back_and_rows_of_another_version_keep_their_order() {
-    let mut shown = show(Task::new(policy(true), at(0)), &sent(300, Sent::Ok));
+    let mut shown = show(Task::new(policy(true), at(0)), &answer_at(300, Sent::Ok));
     shown["timeline"][2]["at"] = json!(at(0).minus(std::time::Duration::from_secs(99)));
     shown["timeline"][3]["event"] = json!({"event": "of another version"});
     let picture = Timeline::of(&shown, at(0)).expect("a picture");
@@ -132,7 +132,7 @@ fn a_clock_that_was_set_back_and_rows_of_another_version_keep_their_order() {
 
 #[test]
 fn a_picture_has_no_style_and_escapes_what_others_wrote() {
-    let mut shown = show(Task::new(policy(true), at(0)), &sent(300, Sent::Ok));
+    let mut shown = show(Task::new(policy(true), at(0)), &answer_at(300, Sent::Ok));
     shown["resource"] = json!("<script>'\"&");
     shown["status"] = json!("\"><b>");
     let svg = Timeline::of(&shown, at(0)).expect("a picture").to_string();
