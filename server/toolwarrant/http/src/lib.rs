@@ -1,6 +1,7 @@
 //! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC
 //! at `/mcp`, `v1` serves signed HTTP below `/v1`, `page` serves a page of the service to browsers,
-//! [`monitor`] serves health and metrics, and [`callback`] reports the addresses of callers. No
+//! [`people`] serves a
+//! site for people, [`monitor`] serves health and metrics, and [`callback`] reports the addresses of callers. No
 //! transport knows a tool by name. No other crate of the server uses axum or hyper. Start at
 //! `Endpoint::answer`.
 
@@ -20,3 +21,4 @@ mod v1;
 pub use axum::Router;
 pub use endpoint::Endpoint;
 pub use page::OfferedPage;
+pub use site::people;

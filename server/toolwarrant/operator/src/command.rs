@@ -11,6 +11,7 @@ mod apply;
 mod audit;
 mod clock;
 mod cluster;
+mod console;
 mod contract;
 mod find;
 mod keys;
@@ -23,6 +24,7 @@ mod trail;
 
 pub use audit::AuditCommand;
 pub(crate) use cluster::StoreCommand;
+pub use console::{ConsoleCommand, ConsoleDoor, LinkRequest};
 pub(crate) use contract::tools;
 pub(crate) use keys::KeyAnswer;
 pub use keys::KeyCommand;
@@ -153,6 +155,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_again(context, origin).await,
         OperatorCommand::Store(_) => Err(refusal("a server runs here; this command needs only the URL of the store")),
         OperatorCommand::Cluster(command) => cluster::execute(context, origin, command).await,
+        OperatorCommand::Console(command) => console::execute(context, origin, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => clock::accept(context, origin).await,
         OperatorCommand::Own { command, patience: _ } => own(context, origin, command).await,
         OperatorCommand::Ready => ready(context).await,

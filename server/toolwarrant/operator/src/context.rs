@@ -1,5 +1,6 @@
 //! The context of operator commands. Start at [`OpenedData::open`].
 
+use crate::command::ConsoleDoor;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
@@ -46,6 +47,8 @@ pub struct OperatorContext {
     pub audit: Option<AuditHandle>,
     /// The server of this process, if it serves.
     pub server: Option<Arc<dyn MonitorSource>>,
+    /// The console of that server.
+    pub console: Option<Arc<dyn ConsoleDoor>>,
     pub lines: ActLines,
     pub applying: Mutex<()>,
 }

@@ -161,7 +161,9 @@ fn lines(members: &[(&String, &Value)], room: usize) -> String {
     })
 }
 
-fn cell(value: &Value) -> String {
+/// Returns a value as one line.
+#[must_use]
+pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => without_millis(clean(text).into_owned()),
