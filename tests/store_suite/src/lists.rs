@@ -161,6 +161,11 @@ pub async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<
     assert_eq!(found(all()).await, [4, 3, 2, 1]);
     assert_eq!(found(RefundFilter { application: Some("a1".to_owned()), ..all() }).await, [3, 1]);
     assert_eq!(found(RefundFilter { since: at(2), until: at(4), ..all() }).await, [3, 2]);
+    let entries = store.entries(id(3)).await.unwrap();
+    assert_eq!(
+        entries.iter().map(|row| (row.id, row.kind)).collect::<Vec<_>>(),
+        [(id(3), "charge"), (id(3), "refund")]
+    );
     let page = store.refunds(RefundFilter { limit: 2, ..all() }).await.unwrap();
     assert_eq!(found(RefundFilter { before: Some(page[1].number), ..all() }).await, [2, 1]);
 }

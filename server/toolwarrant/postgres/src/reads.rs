@@ -217,6 +217,11 @@ pub(crate) async fn refunds(client: &Client, filter: RefundFilter) -> Result<Vec
     rows(found)?.iter().map(entry).collect()
 }
 
+pub(crate) async fn entries(client: &Client, id: TaskId) -> Result<Vec<LedgerRow>, StoreError> {
+    let sql = "SELECT number, task, application, kind, at FROM ledger WHERE task = $1 ORDER BY number";
+    rows(client.query(sql, &[&Id(id)]).await)?.iter().map(entry).collect()
+}
+
 fn entry(row: &Row) -> Result<LedgerRow, StoreError> {
     let (number, kind): (i64, &str) = (get(row, "number")?, get(row, "kind")?);
     let unknown =

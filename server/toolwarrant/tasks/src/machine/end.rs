@@ -7,6 +7,7 @@ use crate::task::{Readings, Task, TaskStatus, UpstreamAnswer};
 pub fn explain_end(task: &Task) -> Option<String> {
     let status = task.status()?;
     let Task { policy, attempts, left, outcome, unanswered, settled, reading, obstacle, .. } = task;
+    let Task { deadline_at, finished_at, .. } = task;
     let Readings { absent, unreadable, not_absent } = *settled;
     let answer = outcome.map(|(answer, _)| answer);
     let probe = policy.probe.as_ref();
@@ -56,6 +57,9 @@ pub fn explain_end(task: &Task) -> Option<String> {
                 obstacle.clone().unwrap_or_else(|| "no request left".to_owned())
             };
             format!("each of {attempts} sends is known to have done nothing ({why}), so the charge is reversed")
+        }
+        TaskStatus::Timeout if *finished_at < Some(*deadline_at) => {
+            "a restore ended the task while it was in flight, so its outcome is unknown".to_owned()
         }
         TaskStatus::Timeout => {
             let known = match answer {

@@ -48,6 +48,9 @@ impl World {
             let mut violated =
                 |what: &str| broken.push(format!("{} ({:?}): {what}", short(record.id), record.task.phase));
             self.ends(record, ends, &mut violated);
+            if let Some(fault) = self.check_pictures(record).await {
+                violated(fault);
+            }
             if record
                 .call
                 .as_ref()
