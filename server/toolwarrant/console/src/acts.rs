@@ -89,7 +89,11 @@ impl ConsoleVisit<'_> {
         let object = object.map(|object| show(self.console.catalogue, &render::for_people(object)));
         let about = form.about.clone();
         let title = format!("{group} {name}");
-        let inputs = self.inputs(form, &["yes"]).await;
+        let mut inputs = self.inputs(form, &["yes"]).await;
+        // The page shows this object.
+        for input in inputs.iter_mut().filter(|input| ["app", "key"].contains(&input.input.name.as_str())) {
+            input.is_fixed = !input.value.is_empty();
+        }
         let heading = Heading { error: error.as_ref().map(|error| error.message.clone()), ..Heading::of(&title) };
         let page = ActPage {
             heading,

@@ -56,6 +56,7 @@ fn link(catalogue: &Catalogue, name: &str, text: &str) -> Option<String> {
     let page = match name {
         "task_id" => "/tasks/",
         "application" | "applications" | "application_name" => "/applications/",
+        "id" if text.starts_with("app_") => "/applications/",
         "key_id" => "/keys/",
         "act_id" | "request_id" | "object" | "target" => "/find?id=",
         _ => {
@@ -69,11 +70,11 @@ fn link(catalogue: &Catalogue, name: &str, text: &str) -> Option<String> {
 }
 
 /// The class of a word of the framework, which also has a mark in the stylesheet.
-fn class_of(name: &str, value: &Value) -> &'static str {
+pub(crate) fn class_of(name: &str, value: &Value) -> &'static str {
     match (name, value) {
         (_, Value::Number(_)) => "number",
-        ("healthy" | "sound" | "ready", Value::Bool(true)) => "good",
-        ("healthy" | "sound" | "ready", Value::Bool(false)) => "bad",
+        ("healthy" | "sound" | "ready" | "reachable", Value::Bool(true)) => "good",
+        ("healthy" | "sound" | "ready" | "reachable", Value::Bool(false)) => "bad",
         ("status" | "outcome" | "state", Value::String(text)) => match text.as_str() {
             "success" | "ok" | "live" => "good",
             "success_unverified" | "expired" | "suspended" | "unconfirmed" | "unknown" => "doubtful",

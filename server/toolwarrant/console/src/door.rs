@@ -186,3 +186,6 @@ impl Door {
         inside.codes.is_empty() && inside.sessions.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

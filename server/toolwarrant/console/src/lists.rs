@@ -7,6 +7,7 @@ use crate::pages::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;
+use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
 use toolwarrant_operator::{OperatorError, render};
@@ -14,11 +15,11 @@ use toolwarrant_operator::{OperatorError, render};
 /// A page with a list.
 pub(crate) struct ListPage {
     pub(crate) path: &'static str,
-    words: &'static [&'static str],
+    pub(crate) words: &'static [&'static str],
     /// The member of the answer that has the rows, or nothing.
     rows: &'static str,
     columns: &'static [Column],
-    /// An act that makes a row.
+    /// The path of a page that belongs to the list, and its name.
     act: Option<(&'static str, &'static str)>,
     is_live: bool,
 }
@@ -63,7 +64,14 @@ pub(crate) const LISTS: [ListPage; 6] = [
         act: Some(("/act/key/create", "create a key")),
         is_live: false,
     },
-    ListPage { path: "audit", words: &["audit", "list"], rows: "lines", columns: LINES, act: None, is_live: true },
+    ListPage {
+        path: "audit",
+        words: &["audit", "list"],
+        rows: "lines",
+        columns: LINES,
+        act: Some(("/verify", "verify its chain")),
+        is_live: true,
+    },
     ListPage {
         path: "acts",
         words: &["acts"],
@@ -91,6 +99,7 @@ pub(crate) struct FormInput {
     pub(crate) value: String,
     /// Some values to choose from; any other is allowed as well.
     pub(crate) known: Vec<String>,
+    pub(crate) is_fixed: bool,
 }
 
 #[derive(Template)]
@@ -151,7 +160,8 @@ impl ConsoleVisit<'_> {
         let filters = self.inputs(form, &["limit", "before"]).await;
         let list = List { heading, path: page.path, filters, table, next, searched };
         let mut rendered = Rendered::of(page.path, &list);
-        rendered.is_live = page.is_live && self.asked("before").is_none() && answer.is_ok();
+        let is_live = page.is_live && self.asked("before").is_none() && answer.is_ok();
+        rendered.live = is_live.then_some(LOOK_EVERY);
         rendered.words = words.to_vec();
         rendered
     }
@@ -170,7 +180,7 @@ impl ConsoleVisit<'_> {
         for input in form.inputs.into_iter().filter(|input| !without.contains(&input.name.as_str())) {
             let known = self.known_values(&input.name).await;
             let value = self.asked(&input.name).unwrap_or_default().to_owned();
-            inputs.push(FormInput { label: input.name.replace(['-', '_'], " "), input, value, known });
+            inputs.push(FormInput { label: input.name.replace(['-', '_'], " "), input, value, known, is_fixed: false });
         }
         inputs
     }
@@ -194,6 +204,8 @@ impl ConsoleVisit<'_> {
 
 /// The rows of a list whose command has this default.
 const DEFAULT_LIMIT: usize = 50;
+
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 fn describe_search(answer: &Value, rows: usize) -> String {
     let shown = format!("{rows} shown");

@@ -15,11 +15,6 @@ impl Markup {
         }))
     }
 
-    /// Takes the SVG of a picture, which is also made by a template.
-    pub(crate) fn of_picture(svg: String) -> Self {
-        Self(svg)
-    }
-
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

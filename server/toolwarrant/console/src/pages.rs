@@ -13,6 +13,7 @@ pub(crate) use single::Examined;
 
 use crate::markup::Markup;
 use askama::Template;
+use std::time::Duration;
 use toolwarrant_operator::{FailureCode, OperatorError};
 
 /// A page without its shell.
@@ -20,8 +21,8 @@ pub(crate) struct Rendered {
     pub(crate) status: u16,
     pub(crate) title: String,
     pub(crate) main: Markup,
-    /// True if a window that shows it asks for changes.
-    pub(crate) is_live: bool,
+    /// The time after which a window that shows it looks for a change.
+    pub(crate) live: Option<Duration>,
     /// The words of the command with the same answer.
     pub(crate) words: Vec<String>,
 }
@@ -51,7 +52,7 @@ impl Heading {
 impl Rendered {
     pub(crate) fn of(title: &str, template: &impl Template) -> Self {
         let main = Markup::of(template);
-        Self { status: 200, title: title.to_owned(), main, is_live: false, words: Vec::new() }
+        Self { status: 200, title: title.to_owned(), main, live: None, words: Vec::new() }
     }
 
     pub(crate) fn with_words(mut self, words: &[&str]) -> Self {

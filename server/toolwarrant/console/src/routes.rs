@@ -20,8 +20,7 @@ pub(crate) struct ConsoleSite {
     pub(crate) receiver: Arc<dyn CommandReceiver>,
 }
 
-/// A page that waits for a change is made again after this time, and answered after that.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A page that waits for a change is answered after this time.
 const HOLD: Duration = Duration::from_secs(25);
 
 const ENDED: &str = "There is no session, or it has ended. The command `console` makes a link.";
@@ -121,7 +120,7 @@ impl ConsoleSite {
                 return SiteAnswer::Page { status: 200, html };
             }
             tokio::select! {
-                () = sleep(LOOK_EVERY) => {}
+                () = sleep(rendered.live.unwrap_or(HOLD)) => {}
                 () = self.console.closing.notified() => {}
             }
             let visitor: Option<Visitor> = self.console.door.admit(cookie, false);

@@ -16,6 +16,7 @@ mod contract;
 mod find;
 mod keys;
 mod operator;
+mod overview;
 mod state_file;
 mod table;
 mod targets;
@@ -43,6 +44,7 @@ use clock::ClockCommand;
 use serde_json::{Value, json};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
+use toolwarrant_http::monitor::MonitorSource as _;
 
 /// Returns an object or a list of objects.
 pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
@@ -159,6 +161,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Clock(ClockCommand::Accept) => clock::accept(context, origin).await,
         OperatorCommand::Own { command, patience: _ } => own(context, origin, command).await,
         OperatorCommand::Ready => ready(context).await,
+        OperatorCommand::Overview => overview::describe(context, origin).await,
         OperatorCommand::Doctor => {
             audit::flush(context).await;
             let found = doctor::examine(

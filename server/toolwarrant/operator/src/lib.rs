@@ -18,6 +18,7 @@ pub mod data;
 mod doctor;
 mod error;
 pub mod flags;
+mod history;
 pub mod keeping;
 mod lines;
 mod metric;

@@ -400,11 +400,16 @@ const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
     let mut keys_seen = context.clock.latest();
+    let mut minute_due = context.clock.now();
     until(stopped, async {
         loop {
             let _ = context.registry.settle().await;
             store_requests(&context).await;
             context.write_lines().await;
+            if minute_due <= context.clock.now() {
+                minute_due = context.clock.now().plus(MINUTE);
+                context.server.iter().for_each(|server| server.note_minute(context.clock.latest()));
+            }
             if uses_due <= context.clock.now() {
                 uses_due = context.clock.now().plus(USES_EVERY);
                 store_uses(&context).await;
@@ -434,6 +439,8 @@ async fn store_uses(context: &OperatorContext) {
         tracing::warn!(%error, "the last uses of keys are not on the disk");
     }
 }
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 const USES_EVERY: Duration = Duration::from_mins(1);
 

@@ -6,12 +6,15 @@ use crate::markup::Markup;
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::{Value, json};
+use std::time::Duration;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::render;
 
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: u64 = 2_000;
 const ROWS: u64 = 200;
+
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// By the position of the state in the contract. The classes `c0` to `c7` have the colours.
 const MARKS: [&str; 8] = ["■", "□", "▨", "◪", "◧", "▤", "▥", "◫"];
@@ -116,7 +119,7 @@ impl ConsoleVisit<'_> {
             },
             next: next.map(|id| self.fleet_path(resource, "after", &id)),
         };
-        let mut rendered = Rendered { is_live: true, ..Rendered::of(&format!("{resource}s"), &page) };
+        let mut rendered = Rendered { live: Some(LOOK_EVERY), ..Rendered::of(&format!("{resource}s"), &page) };
         rendered.words = asked;
         rendered
     }
@@ -184,7 +187,7 @@ impl ConsoleVisit<'_> {
             lines: table(catalogue, crate::lists::LINES, &rows("lines")),
         };
         let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
-        Rendered { is_live: true, ..rendered }
+        Rendered { live: Some(LOOK_EVERY), ..rendered }
     }
 }
 

@@ -32,9 +32,9 @@ pub(crate) struct SignIn<'a> {
 
 /// Returns a name for this state of the page.
 pub(crate) fn tag(rendered: &Rendered) -> String {
-    match rendered.is_live {
-        true => hex::encode(&Sha256::digest(rendered.main.as_str())[..16]),
-        false => String::new(),
+    match rendered.live {
+        Some(_) => hex::encode(&Sha256::digest(rendered.main.as_str())[..16]),
+        None => String::new(),
     }
 }
 

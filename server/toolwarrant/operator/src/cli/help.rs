@@ -15,7 +15,7 @@ pub(super) const COMPLETION: &str = "completion";
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Serve", &["serve", "console", "config", FLAGS, METRICS, FILES, COMPLETION]),
     ("Applications and keys", &["app", "key", "apply", "export"]),
-    ("What happened", &["task", "refunds", "find", "acts", "audit"]),
+    ("What happened", &["overview", "task", "refunds", "find", "acts", "audit"]),
     ("Use it", &["call", "bridge", "sign"]),
     ("Keep it", &["ready", "doctor", "backup", "restore", "clock"]),
     ("Several machines", &["store", "cluster"]),

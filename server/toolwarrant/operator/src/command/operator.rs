@@ -127,6 +127,8 @@ pub enum OperatorCommand {
     /// prints the reason if it is not ready: `/readyz` says the same. A process that waits to lead
     /// is not ready.
     Ready,
+    /// Show how the server does, its last 24 hours, and what needs a look
+    Overview,
     /// Make and check the store that replicas share
     #[command(subcommand)]
     Store(StoreCommand),

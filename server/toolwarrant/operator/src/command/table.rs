@@ -80,6 +80,7 @@ impl OperatorCommand {
             Self::Restore { .. } => owner("restore")
                 .wait_long()
                 .on_files("restore PostgreSQL with its own tools, and run `store begin-again`"),
+            Self::Overview => view("overview"),
             Self::Doctor => view("doctor").wait_long(),
             // A health check does not wait for a server that stands still.
             Self::Ready => CommandRow { patience: Duration::from_secs(5), ..view("ready") },
