@@ -1,6 +1,6 @@
-//! Acts as forms. A form has the inputs of its command; the command line's parser and `execute` judge
-//! what was filled in. The page of a form says what the act does, so it also is the confirmation of
-//! an act that cannot be undone.
+//! Acts as forms. A form has the inputs of its command. The command line's parser and `execute`
+//! judge what was filled in. The page of a form says what the act does, so it also is the
+//! confirmation of an act that cannot be undone.
 
 use crate::answer::{encode, show};
 use crate::lists::FormInput;
@@ -74,14 +74,14 @@ impl ConsoleVisit<'_> {
     }
 
     /// Returns the links to acts that the session may use, and all other links.
-    pub(crate) fn allowed(&self, acts: Vec<(String, String)>) -> Vec<(String, String)> {
+    pub(crate) fn permit_acts(&self, acts: Vec<(String, String)>) -> Vec<(String, String)> {
         let may_act = self.visitor.operator.role >= Role::Operate;
         acts.into_iter().filter(|(path, _)| may_act || !path.starts_with("/act/")).collect()
     }
 
     pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {
         let Some((form, cannot_be_undone)) = self.act_of(group, name) else { return Rendered::missing() };
-        let object = match (self.asked("app"), self.asked("key")) {
+        let object = match (self.query_value("app"), self.query_value("key")) {
             (_, Some(key)) => self.ask(&["key", "show", "--", key]).await.ok(),
             (Some(app), _) => self.ask(&["app", "show", "--", app]).await.ok(),
             _ => None,
@@ -112,7 +112,7 @@ impl ConsoleVisit<'_> {
     /// Carries out the act with the fields of a form.
     pub(crate) async fn act(&self, group: &str, name: &str) -> Rendered {
         let Some((form, _)) = self.act_of(group, name) else { return Rendered::missing() };
-        let id = self.asked(FORM_ID).unwrap_or_default();
+        let id = self.query_value(FORM_ID).unwrap_or_default();
         if !self.console.door.take_form(self.visitor, id) {
             let why = "this form was sent before, or is too old; nothing was done now. Look at the page, and fill it in again if needed";
             return Rendered { status: 409, ..Rendered::failure(&OperatorError::refusal(why)) };
@@ -121,12 +121,12 @@ impl ConsoleVisit<'_> {
         // The page of the form has asked.
         fields.push(("yes".to_owned(), "on".to_owned()));
         match self.ask_words(&form.fill(&[group, name], &fields)).await {
-            Ok(answer) => self.done(group, name, answer),
+            Ok(answer) => self.show_done(group, name, answer),
             Err(error) => self.act_page(group, name, Some(error)).await,
         }
     }
 
-    fn done(&self, group: &str, name: &str, mut answer: Value) -> Rendered {
+    fn show_done(&self, group: &str, name: &str, mut answer: Value) -> Rendered {
         let secret = answer.get_mut("secret").map(Value::take);
         let text = |name: &str| answer[name].as_str().map(str::to_owned);
         let back = match (text("key_id"), text("id").or_else(|| text("application"))) {

@@ -1,6 +1,7 @@
-//! The console: pages on which an operator sees a service and acts on it. A page shows what a command
-//! of an operator answers, and a form is such a command, so the console can and may nothing that the
-//! command line cannot. It knows the contract from the catalogue alone. Start at [`Console::serve`].
+//! The console: pages on which an operator sees a service and acts on it. A page shows the answer of
+//! an operator's command, and a form is such a command, so the console can do nothing that the
+//! command line cannot. It knows the contract from the catalogue alone. Start at
+//! [`Console::serve`].
 
 mod acts;
 mod answer;

@@ -136,7 +136,7 @@ impl ConsoleVisit<'_> {
     ) -> Rendered {
         let mut heading = Heading::of(page.path);
         let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
-        heading.acts = self.allowed(acts.collect());
+        heading.acts = self.permit_acts(acts.collect());
         let (table, next, searched) = match &answer {
             Ok(answer) => {
                 let rows = if page.rows.is_empty() { answer } else { &answer[page.rows] };
@@ -145,7 +145,7 @@ impl ConsoleVisit<'_> {
                     Value::Array(rows) => rows,
                     _ => Vec::new(),
                 };
-                let limit = self.asked("limit").and_then(|limit| limit.parse().ok());
+                let limit = self.query_value("limit").and_then(|limit| limit.parse().ok());
                 let is_full = rows.len() >= limit.unwrap_or(DEFAULT_LIMIT);
                 let last = rows.last().filter(|_| is_full).map(|row| &row["number"]);
                 let place = answer.get("next").or(last).filter(|place| !place.is_null());
@@ -160,7 +160,7 @@ impl ConsoleVisit<'_> {
         let filters = self.inputs(form, &["limit", "before"]).await;
         let list = List { heading, path: page.path, filters, table, next, searched };
         let mut rendered = Rendered::of(page.path, &list);
-        let is_live = page.is_live && self.asked("before").is_none() && answer.is_ok();
+        let is_live = page.is_live && self.query_value("before").is_none() && answer.is_ok();
         rendered.live = is_live.then_some(LOOK_EVERY);
         rendered.words = words.to_vec();
         rendered
@@ -178,14 +178,14 @@ impl ConsoleVisit<'_> {
     pub(crate) async fn inputs(&self, form: CommandForm, without: &[&str]) -> Vec<FormInput> {
         let mut inputs = Vec::new();
         for input in form.inputs.into_iter().filter(|input| !without.contains(&input.name.as_str())) {
-            let known = self.known_values(&input.name).await;
-            let value = self.asked(&input.name).unwrap_or_default().to_owned();
+            let known = self.list_values(&input.name).await;
+            let value = self.query_value(&input.name).unwrap_or_default().to_owned();
             inputs.push(FormInput { label: input.name.replace(['-', '_'], " "), input, value, known, is_fixed: false });
         }
         inputs
     }
 
-    async fn known_values(&self, name: &str) -> Vec<String> {
+    async fn list_values(&self, name: &str) -> Vec<String> {
         let catalogue = self.console.catalogue;
         match name {
             "app" => {

@@ -1,5 +1,5 @@
-//! The pages. Each asks commands, and puts the answers into a template. [`Rendered`] is a page without
-//! the shell around it, which all pages share.
+//! The pages. Each asks commands, and puts the answers into a template. [`Rendered`] is a page
+//! without the shell around it, which all pages share.
 
 mod fleet;
 mod overview;

@@ -88,7 +88,7 @@ impl ConsoleSite {
             (_, Some(_)) => self.shell(&visit(&[]), path, &Rendered::missing()),
             (["find"], None) => {
                 let visit = visit(&query);
-                match visit.find(visit.asked("id").unwrap_or_default().trim()).await {
+                match visit.find(visit.query_value("id").unwrap_or_default().trim()).await {
                     Ok(path) => see(&path, None),
                     Err(rendered) => self.shell(&visit, path, &rendered),
                 }

@@ -26,7 +26,7 @@ impl<'a> ConsoleVisit<'a> {
     }
 
     /// Returns a value of the query that is not empty.
-    pub(crate) fn asked(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn query_value(&self, name: &str) -> Option<&'a str> {
         let value = self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty())
     }

@@ -1,5 +1,5 @@
-//! Headers of answers that a browser shows: what a page may do is said here alone. [`people`] is the
-//! listener of a site for people.
+//! Headers of answers that a browser shows: what a page may do is said here alone. [`people`] is
+//! the listener of a site for people.
 
 pub mod people;
 

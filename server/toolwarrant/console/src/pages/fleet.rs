@@ -70,7 +70,7 @@ struct TargetPage {
 
 impl ConsoleVisit<'_> {
     pub(crate) async fn fleet(&self, resource: &str) -> Rendered {
-        let [app, prefix] = ["app", "prefix"].map(|name| self.asked(name));
+        let [app, prefix] = ["app", "prefix"].map(|name| self.query_value(name));
         let filters = [app.map(|app| format!("--app={app}")), prefix.map(|prefix| format!("--prefix={prefix}"))];
         let filters: Vec<String> = filters.into_iter().flatten().collect();
         let words =
@@ -79,9 +79,9 @@ impl ConsoleVisit<'_> {
         // A contract without states has no counts.
         let counts = self.ask_words(&words("states", &[])).await.unwrap_or_default();
         let count = counts["count"].as_u64().unwrap_or_default();
-        let is_table = self.asked("as") == Some("table") || count > CELLS_MAX;
+        let is_table = self.query_value("as") == Some("table") || count > CELLS_MAX;
         let limit = if is_table { ROWS } else { CELLS_MAX };
-        let after = self.asked("after").map(|after| format!("--after={after}"));
+        let after = self.query_value("after").map(|after| format!("--after={after}"));
         let asked = words("list", &[vec![format!("--limit={limit}")], after.into_iter().collect()].concat());
         let rows = match self.ask_words(&asked).await {
             Ok(rows) => rows.as_array().cloned().unwrap_or_default(),
@@ -90,7 +90,7 @@ impl ConsoleVisit<'_> {
                 Vec::new()
             }
         };
-        let (state, offer) = (self.asked("state"), self.asked("offers"));
+        let (state, offer) = (self.query_value("state"), self.query_value("offers"));
         let is_meant = |row: &Value| {
             state.is_none_or(|state| row["state"] == state)
                 && offer.is_none_or(|offer| row["capabilities"][offer] == true)
@@ -133,7 +133,7 @@ impl ConsoleVisit<'_> {
     }
 
     fn choices(&self, resource: &str, name: &str, counts: &Value) -> Vec<Choice> {
-        let chosen = self.asked(name);
+        let chosen = self.query_value(name);
         let choice = |(value, count): (&String, &Value)| {
             let is_chosen = chosen == Some(value);
             let (class, mark) = if name == "state" { self.mark(resource, value) } else { (0, "") };

@@ -61,7 +61,7 @@ impl ConsoleVisit<'_> {
         heading.acts =
             vec![(format!("/tasks?{of}"), "its tasks".to_owned()), (format!("/audit?{of}"), "its calls".to_owned())];
         heading.acts.extend(acts.map(act));
-        heading.acts = self.allowed(heading.acts);
+        heading.acts = self.permit_acts(heading.acts);
         self.single(heading, answer, &asked)
     }
 
@@ -73,7 +73,7 @@ impl ConsoleVisit<'_> {
         let acts = ["rotate", "end-old", "expire", "suspend", "resume", "label", "revoke"];
         heading.acts = acts.map(|act| (format!("/act/key/{act}?key={key}"), act.to_owned())).into();
         heading.acts.insert(0, (format!("/audit?key={key}"), "its calls".to_owned()));
-        heading.acts = self.allowed(heading.acts);
+        heading.acts = self.permit_acts(heading.acts);
         self.single(heading, answer, &asked)
     }
 
@@ -109,7 +109,7 @@ impl ConsoleVisit<'_> {
     pub(crate) async fn examine(&self, path: &'static str, asked: &[&str], about: &'static str) -> Rendered {
         let examined = &self.console.examined;
         let mut heading = Heading::of(path);
-        if self.asked("examine").is_some() {
+        if self.query_value("examine").is_some() {
             let _turn = examined.turn.lock().await;
             match self.ask(asked).await {
                 Ok(answer) => {

@@ -1,6 +1,6 @@
-//! Commands as forms, for pages: the inputs that a command takes, and the command that a filled form
-//! is. The parser of the command line judges both, so a page cannot ask for anything else, and shows
-//! mistakes in the same words.
+//! Commands as forms, for pages: the inputs that a command takes, and the command that a filled
+//! form is. The parser of the command line judges both, so a page cannot ask for anything else, and
+//! shows mistakes in the same words.
 
 use super::with_targets;
 use crate::command::{OperatorCommand, TargetCommand};
