@@ -122,6 +122,11 @@ pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(sto
         (TaskFilter { resource: text("r0"), ..all() }, (vec![6, 4, 2], 6, None)),
         (TaskFilter { statuses: vec![TaskStatus::Dispatched], ..all() }, (vec![6, 5, 3], 3, None)),
         (TaskFilter { statuses: vec![TaskStatus::Failed, TaskStatus::Success], ..all() }, (vec![4, 2, 1], 6, None)),
+        (
+            TaskFilter { statuses: vec![TaskStatus::Failed, TaskStatus::Success], limit: 2, ..all() },
+            (vec![4, 2], 5, Some(2)),
+        ),
+        (TaskFilter { tool: text("none"), limit: 1, ..all() }, (vec![], 6, None)),
         (TaskFilter { since: Some(at(3)), until: Some(at(5)), ..all() }, (vec![4, 3], 2, None)),
         (TaskFilter { since: Some(at(5)), until: Some(at(3)), ..all() }, (vec![], 0, None)),
         (TaskFilter { before: Some(id(4)), until: Some(at(6)), limit: 2, ..all() }, (vec![3, 2], 2, Some(2))),

@@ -9,15 +9,11 @@ mod row;
 
 use askama::Template;
 use axis::Axis;
-use row::{StoredRow, read_rows};
+pub use axis::TimelineFold;
+use row::{LANES, LEDGER, SERVER, StoredRow, TARGET, read_rows};
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
 
-const CALLER: usize = 0;
-const SERVER: usize = 1;
-const PLATFORM: usize = 2;
-const TARGET: usize = 3;
-const LEDGER: usize = 4;
 const CHARACTER_WIDTH: usize = 6;
 
 /// The picture as numbers. A template makes an SVG of them. The steps are a list for those who do
@@ -56,14 +52,6 @@ pub struct TimelineMark {
     pub text: String,
 }
 
-/// A time that is not drawn in its length.
-#[derive(Debug)]
-pub struct TimelineFold {
-    pub begin: usize,
-    pub end: usize,
-    pub length: String,
-}
-
 /// A line across the lanes: `end`, `now`, `next` or `deadline`.
 #[derive(Debug)]
 pub struct TimelineMoment {
@@ -89,9 +77,9 @@ impl Timeline {
     #[must_use]
     pub fn of(shown: &Value, now: Timestamp) -> Option<Self> {
         let rows = read_rows(&shown["timeline"]);
-        let target = shown["resource"].as_str().unwrap_or("target");
         let mut drawing = Drawing { accepted_at: rows.first()?.at, ..Drawing::default() };
-        drawing.picture.lanes = ["caller", "server", "platform", target, "ledger"].map(str::to_owned).to_vec();
+        drawing.picture.lanes = LANES.map(str::to_owned).to_vec();
+        drawing.picture.lanes[TARGET] = shown["resource"].as_str().unwrap_or(LANES[TARGET]).to_owned();
         drawing.picture.title = ["task_id", "status"].map(|name| shown[name].as_str().unwrap_or_default()).join(" ");
         for (index, row) in rows.iter().enumerate() {
             drawing.add_row(row, index.checked_sub(1).and_then(|before| rows.get(before)));

@@ -118,7 +118,9 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Com
     let filter = TaskFilter { application, tool, statuses, resource, target, since, until, before, limit, examine };
     let TaskRows { records, examined, next } = context.store.tasks(filter).await?;
     let tasks: Vec<_> = records.iter().map(|record| line(context, record, &names)).collect();
-    Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string())}))
+    let is_bounded = examined == EXAMINED_MAX && next.is_some();
+    let note = is_bounded.then_some("the latest 100,000 tasks were examined; narrow the time for older ones");
+    Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string()), "note": note}))
 }
 
 pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer {

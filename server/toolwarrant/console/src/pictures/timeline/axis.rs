@@ -1,6 +1,5 @@
 //! The axis of time: points in their order, and their places in the picture.
 
-use super::TimelineFold;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
@@ -14,6 +13,14 @@ const STEP_WIDTH: usize = 18;
 /// The names of the lanes come before it.
 const BEGIN: usize = 84;
 const MARGIN: usize = 16;
+
+/// A time that is not drawn in its length.
+#[derive(Debug)]
+pub struct TimelineFold {
+    pub begin: usize,
+    pub end: usize,
+    pub length: String,
+}
 
 #[derive(Default)]
 pub(super) struct Axis {
@@ -69,7 +76,8 @@ impl Axis {
     /// next one on its lane.
     pub(super) fn place(&self) -> (Vec<usize>, Vec<TimelineFold>, usize) {
         let (mut places, mut folds) = (vec![BEGIN; self.points.len()], Vec::new());
-        let mut free = [BEGIN; 5];
+        let lanes = self.rooms.iter().map(|room| room.lane + 1).max().unwrap_or(0);
+        let mut free = vec![BEGIN; lanes];
         let mut order: Vec<usize> = (0..self.points.len()).collect();
         order.sort_by_key(|point| self.points[*point].at);
         let mut before: Option<usize> = None;

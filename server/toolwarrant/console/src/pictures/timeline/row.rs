@@ -1,10 +1,17 @@
 //! A row of a stored timeline: its place among the lanes, and its words.
 
-use super::{CALLER, PLATFORM, SERVER, TARGET};
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::machine::{Event, Noted, Refusal, Sent};
 use toolwarrant_tasks::task::{Phase, TaskStatus, Verdict};
+
+/// From top to bottom. The contract names the target.
+pub(super) const LANES: [&str; 5] = ["caller", "server", "platform", "target", "ledger"];
+const CALLER: usize = 0;
+pub(super) const SERVER: usize = 1;
+const PLATFORM: usize = 2;
+pub(super) const TARGET: usize = 3;
+pub(super) const LEDGER: usize = 4;
 
 pub(super) struct StoredRow {
     pub(super) at: Timestamp,
