@@ -24,7 +24,8 @@ pub(crate) type Column = (&'static str, &'static [&'static str]);
 
 #[derive(Template)]
 #[template(path = "pages/table.html")]
-struct Table {
+struct Table<'a> {
+    name: &'a str,
     head: Vec<String>,
     rows: Vec<Vec<Vec<Cell>>>,
 }
@@ -103,8 +104,8 @@ pub(crate) fn cells(catalogue: &Catalogue, name: &str, value: &Value) -> Vec<Cel
     vec![Cell { text: shown, link, time: time.map(str::to_owned), class: class_of(name, value) }]
 }
 
-/// Makes a table. Without columns, it has those that any row has.
-pub(crate) fn table(catalogue: &Catalogue, columns: &[Column], rows: &[Value]) -> Markup {
+/// Makes a table, whose name is for those who do not see it. Without columns, it has those that any row has.
+pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows: &[Value]) -> Markup {
     let cell = |row: &Value, (_, paths): &Column| {
         let found = paths.iter().find_map(|path| {
             let name = path.rsplit('/').next().unwrap_or_default();
@@ -115,7 +116,7 @@ pub(crate) fn table(catalogue: &Catalogue, columns: &[Column], rows: &[Value]) -
     if !columns.is_empty() {
         let head = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
         let rows = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
-        return Markup::of(&Table { head, rows });
+        return Markup::of(&Table { name, head, rows });
     }
     let mut names: Vec<&str> = Vec::new();
     let is_empty = |value: &Value| {
@@ -130,13 +131,17 @@ pub(crate) fn table(catalogue: &Catalogue, columns: &[Column], rows: &[Value]) -
     }
     let head = names.iter().map(|name| words(name)).collect();
     let row = |row: &Value| names.iter().map(|name| cells(catalogue, name, &row[*name])).collect();
-    Markup::of(&Table { head, rows: rows.iter().map(row).collect() })
+    Markup::of(&Table { name, head, rows: rows.iter().map(row).collect() })
 }
 
 /// Shows an answer whole.
 pub(crate) fn show(catalogue: &Catalogue, answer: &Value) -> Markup {
+    show_named(catalogue, "list", answer)
+}
+
+fn show_named(catalogue: &Catalogue, name: &str, answer: &Value) -> Markup {
     match answer {
-        Value::Array(rows) => table(catalogue, &[], rows),
+        Value::Array(rows) => table(catalogue, name, &[], rows),
         Value::Object(members) => {
             let (mut facts, mut parts) = (Vec::new(), Vec::new());
             for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
@@ -144,7 +149,7 @@ pub(crate) fn show(catalogue: &Catalogue, answer: &Value) -> Markup {
                 let is_part =
                     has_rows || value.is_object() && ["task", "key", "act", "application"].contains(&name.as_str());
                 match is_part {
-                    true => parts.push((words(name), show(catalogue, value))),
+                    true => parts.push((words(name), show_named(catalogue, &words(name), value))),
                     false => facts.push((words(name), cells(catalogue, name, value))),
                 }
             }

@@ -150,7 +150,11 @@ impl ConsoleVisit<'_> {
                 let last = rows.last().filter(|_| is_full).map(|row| &row["number"]);
                 let place = answer.get("next").or(last).filter(|place| !place.is_null());
                 let next = place.map(|place| self.same_page(page.path, "before", &render::cell(place)));
-                (table(self.console.catalogue, page.columns, &shown), next, describe_search(answer, rows.len()))
+                (
+                    table(self.console.catalogue, page.path, page.columns, &shown),
+                    next,
+                    describe_search(answer, rows.len()),
+                )
             }
             Err(error) => {
                 heading.error = Some(error.message.clone());

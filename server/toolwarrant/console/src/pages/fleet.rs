@@ -2,6 +2,7 @@
 
 use super::{Heading, Rendered};
 use crate::answer::{encode, show, table};
+use crate::lists::LINES;
 use crate::markup::Markup;
 use crate::visit::ConsoleVisit;
 use askama::Template;
@@ -109,7 +110,7 @@ impl ConsoleVisit<'_> {
             table: match is_table {
                 true => {
                     let meant: Vec<_> = rows.iter().filter(|row| is_meant(row)).cloned().collect();
-                    table(self.console.catalogue, &[], &meant)
+                    table(self.console.catalogue, resource, &[], &meant)
                 }
                 false => Markup::default(),
             },
@@ -183,8 +184,8 @@ impl ConsoleVisit<'_> {
             heading,
             shown: show(catalogue, &without(row, "applications")),
             seen_by: show(catalogue, &seen_by),
-            tasks: table(catalogue, &[], &rows("tasks")),
-            lines: table(catalogue, crate::lists::LINES, &rows("lines")),
+            tasks: table(catalogue, "latest tasks", &[], &rows("tasks")),
+            lines: table(catalogue, "latest calls", LINES, &rows("lines")),
         };
         let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
         Rendered { live: Some(LOOK_EVERY), ..rendered }

@@ -71,7 +71,11 @@ impl ConsoleVisit<'_> {
             heading: Heading::of("overview"),
             concerns: self.concerns(&answer["needs_a_look"]),
             state: facts.map(|(name, value)| (words(name), cells(catalogue, name, value))).collect(),
-            upstreams: if upstreams.is_empty() { Markup::default() } else { table(catalogue, &[], upstreams) },
+            upstreams: if upstreams.is_empty() {
+                Markup::default()
+            } else {
+                table(catalogue, "upstreams", &[], upstreams)
+            },
             fleets: answer["targets"].as_array().into_iter().flatten().map(describe_fleet).collect(),
             since: cells(catalogue, "since", &answer["last_day"]["since"]),
             days: days.map(day).into(),
