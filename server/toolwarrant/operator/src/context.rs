@@ -1,8 +1,10 @@
 //! The context of operator commands. Start at [`OpenedData::open`].
 
+use crate::command::ConsoleDoor;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
+use crate::metrics::ServiceStatus;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
@@ -26,7 +28,6 @@ use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
@@ -45,7 +46,9 @@ pub struct OperatorContext {
     pub clock: Clock,
     pub audit: Option<AuditHandle>,
     /// The server of this process, if it serves.
-    pub server: Option<Arc<dyn MonitorSource>>,
+    pub server: Option<Arc<ServiceStatus>>,
+    /// The console of that server.
+    pub console: Option<Arc<dyn ConsoleDoor>>,
     pub lines: ActLines,
     pub applying: Mutex<()>,
 }

@@ -18,6 +18,7 @@ pub mod data;
 mod doctor;
 mod error;
 pub mod flags;
+mod history;
 pub mod keeping;
 mod lines;
 mod metric;
@@ -41,7 +42,8 @@ mod when;
 
 pub use background::{Background, until};
 pub use command::{
-    AuditCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, execute,
+    AuditCommand, ConsoleCommand, ConsoleDoor, KeyCommand, LinkRequest, OperatorCommand, TargetCommand, TargetQuery,
+    TaskCommand, TaskListQuery, execute,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, States, VisitState};

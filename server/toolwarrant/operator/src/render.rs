@@ -19,8 +19,8 @@ pub fn json(answer: &Value) -> String {
 }
 
 /// Members of the framework's answers that only programs need: places in a file, counts of rows
-/// that were read, and events as they are stored.
-const FOR_PROGRAMS: [&str; 3] = ["number", "examined", "event"];
+/// that were read, events as they are stored, and the points of a picture.
+const FOR_PROGRAMS: [&str; 4] = ["number", "examined", "event", "periods"];
 
 /// Members whose own members have names from elsewhere.
 const OF_OTHERS: [&str; 4] = ["arguments", "labels", "input_schema", "output_schema"];
@@ -161,7 +161,9 @@ fn lines(members: &[(&String, &Value)], room: usize) -> String {
     })
 }
 
-fn cell(value: &Value) -> String {
+/// Returns a value as one line.
+#[must_use]
+pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => without_millis(clean(text).into_owned()),
