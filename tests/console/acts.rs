@@ -10,7 +10,7 @@ const ACTS: [(&str, &str); 17] = [
     ("app/revoke", "app=shop&permissions=stream"),
     ("app/label", "app=shop&labels=owner=Ada%20L%0D%0Acontact=x"),
     ("app/rate", "app=shop&requests_per_minute=299"),
-    ("app/suspend", "app=shop"),
+    ("app/suspend", "app=shop&reason=too%20many%20calls"),
     ("app/resume", "app=shop"),
     ("device/assign", "app=shop&ids=phone-0000001%0Aphone-0000002"),
     ("device/unassign", "app=shop&ids=phone-0000001"),
@@ -46,6 +46,8 @@ async fn every_act_is_done_by_an_operator_and_refused_and_recorded_for_a_viewer(
         let (status, page) = operator.act(&path, &fields).await;
         assert_eq!((status, count().await), (200, before + 1), "{act}: {page}");
         let latest = json_of(&program.data, "acts --limit 1").await;
+        let reason = if act == "app/suspend" { json!("too many calls") } else { json!(null) };
+        assert_eq!(latest[0]["reason"], reason, "{act}");
         assert_eq!((&latest[0]["channel"], &latest[0]["command"]), (&"console".into(), &act.replace('/', " ").into()));
     }
     assert_eq!(json_of(&program.data, "audit verify").await["sound"], true);

@@ -40,6 +40,9 @@ const OF_TARGETS: [&str; 3] = ["assign", "unassign", "set"];
 /// The field with the id of a form, which no input has.
 const FORM_ID: &str = "form-id";
 
+/// The field with the reason that is recorded.
+const REASON: &str = "reason";
+
 #[derive(Template)]
 #[template(path = "pages/act.html")]
 struct ActPage<'a> {
@@ -120,7 +123,13 @@ impl ConsoleVisit<'_> {
         let mut fields = self.query.to_vec();
         // The page of the form has asked.
         fields.push(("yes".to_owned(), "on".to_owned()));
-        match self.ask_words(&form.fill(&[group, name], &fields)).await {
+        let mut visitor = self.visitor.clone();
+        if let Some(reason) = self.query_value(REASON) {
+            visitor.operator.claims.reason = Some(reason.to_owned());
+            visitor.operator.claims = visitor.operator.claims.limit();
+        }
+        let visit = ConsoleVisit { visitor: &visitor, ..*self };
+        match visit.ask_words(&form.fill(&[group, name], &fields)).await {
             Ok(answer) => self.show_done(group, name, answer),
             Err(error) => self.act_page(group, name, Some(error)).await,
         }

@@ -119,8 +119,10 @@ pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows:
         return Markup::of(&Table { name, head, rows });
     }
     let mut names: Vec<&str> = Vec::new();
+    // Rows in a row are for its own page.
     let is_empty = |value: &Value| {
-        value.is_null()
+        has_rows(value)
+            || value.is_null()
             || value.as_array().is_some_and(Vec::is_empty)
             || value.as_object().is_some_and(|m| m.is_empty())
     };
@@ -134,6 +136,10 @@ pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows:
     Markup::of(&Table { name, head, rows: rows.iter().map(row).collect() })
 }
 
+pub(crate) fn has_rows(value: &Value) -> bool {
+    value.as_array().is_some_and(|rows| rows.iter().any(Value::is_object))
+}
+
 /// Shows an answer whole.
 pub(crate) fn show(catalogue: &Catalogue, answer: &Value) -> Markup {
     show_named(catalogue, "list", answer)
@@ -145,9 +151,8 @@ fn show_named(catalogue: &Catalogue, name: &str, answer: &Value) -> Markup {
         Value::Object(members) => {
             let (mut facts, mut parts) = (Vec::new(), Vec::new());
             for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-                let has_rows = value.as_array().is_some_and(|rows| rows.iter().any(Value::is_object));
-                let is_part =
-                    has_rows || value.is_object() && ["task", "key", "act", "application"].contains(&name.as_str());
+                let is_part = has_rows(value)
+                    || value.is_object() && ["task", "key", "act", "application"].contains(&name.as_str());
                 match is_part {
                     true => parts.push((words(name), show_named(catalogue, &words(name), value))),
                     false => facts.push((words(name), cells(catalogue, name, value))),

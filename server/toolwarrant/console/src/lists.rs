@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
-use toolwarrant_operator::{OperatorError, render};
+use toolwarrant_operator::render;
 
 /// A page with a list.
 pub(crate) struct ListPage {
@@ -51,16 +51,7 @@ pub(crate) const LISTS: [ListPage; 6] = [
         path: "keys",
         words: &["key", "list"],
         rows: "",
-        columns: &[
-            ("key", &["/key_id"]),
-            ("application", &["/application"]),
-            ("state", &["/state"]),
-            ("created", &["/created_at"]),
-            ("expires", &["/expires_at"]),
-            ("last used", &["/last_used_at"]),
-            ("from", &["/last_used_from"]),
-            ("labels", &["/labels"]),
-        ],
+        columns: &[],
         act: Some(("/act/key/create", "create a key")),
         is_live: false,
     },
@@ -72,24 +63,7 @@ pub(crate) const LISTS: [ListPage; 6] = [
         act: Some(("/verify", "verify its chain")),
         is_live: true,
     },
-    ListPage {
-        path: "acts",
-        words: &["acts"],
-        rows: "",
-        columns: &[
-            ("time", &["/time"]),
-            ("by", &["/by"]),
-            ("command", &["/command"]),
-            ("on", &["/object"]),
-            ("name", &["/name"]),
-            ("changes", &["/changes"]),
-            ("reason", &["/reason"]),
-            ("through", &["/channel"]),
-            ("act", &["/act_id"]),
-        ],
-        act: None,
-        is_live: true,
-    },
+    ListPage { path: "acts", words: &["acts"], rows: "", columns: &[], act: None, is_live: true },
 ];
 
 /// An input with the values that are known for it.
@@ -120,20 +94,7 @@ impl ConsoleVisit<'_> {
             return Rendered::missing();
         };
         let words = form.fill(page.words, self.query);
-        let answer = match self.ask_words(&words).await {
-            Ok(answer) => answer,
-            Err(error) => return self.list_with(page, form, Err(error), &words).await,
-        };
-        self.list_with(page, form, Ok(answer), &words).await
-    }
-
-    async fn list_with(
-        &self,
-        page: &ListPage,
-        form: CommandForm,
-        answer: Result<Value, OperatorError>,
-        words: &[String],
-    ) -> Rendered {
+        let answer = self.ask_words(&words).await;
         let mut heading = Heading::of(page.path);
         let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
         heading.acts = self.permit_acts(acts.collect());
@@ -166,7 +127,7 @@ impl ConsoleVisit<'_> {
         let mut rendered = Rendered::of(page.path, &list);
         let is_live = page.is_live && self.query_value("before").is_none() && answer.is_ok();
         rendered.live = is_live.then_some(LOOK_EVERY);
-        rendered.words = words.to_vec();
+        rendered.words = words;
         rendered
     }
 

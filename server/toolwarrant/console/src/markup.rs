@@ -26,10 +26,4 @@ impl fmt::Display for Markup {
     }
 }
 
-impl askama::FastWritable for Markup {
-    fn write_into(&self, out: &mut dyn fmt::Write, _: &dyn askama::Values) -> askama::Result<()> {
-        Ok(out.write_str(&self.0)?)
-    }
-}
-
 impl askama::filters::HtmlSafe for Markup {}

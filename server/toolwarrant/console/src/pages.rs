@@ -37,10 +37,10 @@ pub(crate) struct Heading {
 }
 
 #[derive(Template)]
-#[template(path = "pages/failure.html")]
-struct Failure<'a> {
+#[template(path = "pages/single.html")]
+struct SinglePage {
     heading: Heading,
-    message: &'a str,
+    body: Markup,
 }
 
 impl Heading {
@@ -77,6 +77,7 @@ impl Rendered {
             FailureCode::Usage | FailureCode::Refused => "refused",
             FailureCode::Unavailable => "not available",
         };
-        Self { status, ..Self::of(title, &Failure { heading: Heading::of(title), message: &error.message }) }
+        let heading = Heading { error: Some(error.message.clone()), ..Heading::of(title) };
+        Self { status, ..Self::of(title, &SinglePage { heading, body: Markup::default() }) }
     }
 }

@@ -23,6 +23,9 @@ pub(crate) struct ConsoleSite {
 /// A page that waits for a change is answered after this time.
 const HOLD: Duration = Duration::from_secs(25);
 
+/// A page that takes long to make is made more seldom: a window has at most this part of a core.
+const SHARE: u32 = 20;
+
 const ENDED: &str = "There is no session, or it has ended. The command `console` makes a link.";
 
 impl PeopleSite for ConsoleSite {
@@ -113,6 +116,7 @@ impl ConsoleSite {
     async fn hold(&self, visit: &ConsoleVisit<'_>, parts: &[&str], shown: &str, cookie: &str) -> SiteAnswer {
         let end = Instant::now() + HOLD;
         loop {
+            let begun = Instant::now();
             let rendered = visit.page(parts).await;
             let tag = tag(&rendered);
             if tag != shown {
@@ -120,7 +124,7 @@ impl ConsoleSite {
                 return SiteAnswer::Page { status: 200, html };
             }
             tokio::select! {
-                () = sleep(rendered.live.unwrap_or(HOLD)) => {}
+                () = sleep(rendered.live.unwrap_or(HOLD).max(begun.elapsed() * SHARE)) => {}
                 () = self.console.closing.notified() => {}
             }
             let visitor: Option<Visitor> = self.console.door.admit(cookie, false);

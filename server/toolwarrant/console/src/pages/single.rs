@@ -1,6 +1,6 @@
 //! Pages of one thing: an application, a key, an id of any kind, and the checks that take long.
 
-use super::{Heading, Rendered};
+use super::{Heading, Rendered, SinglePage};
 use crate::answer::{Cell, cells, encode, show};
 use crate::markup::Markup;
 use crate::visit::ConsoleVisit;
@@ -24,13 +24,6 @@ impl Examined {
     pub(crate) fn latest(&self, name: &str) -> Option<(Timestamp, Value)> {
         ignore_poison(self.answers.lock()).get(name).cloned()
     }
-}
-
-#[derive(Template)]
-#[template(path = "pages/single.html")]
-struct SinglePage {
-    heading: Heading,
-    body: Markup,
 }
 
 #[derive(Template)]

@@ -1,7 +1,7 @@
 //! The page of a task: its picture, its evidence, why it ended so, and its events.
 
 use super::{Heading, Rendered};
-use crate::answer::{Cell, cells, words};
+use crate::answer::{Cell, cells, has_rows, words};
 use crate::markup::Markup;
 use crate::pictures::timeline::{Timeline, TimelineStep};
 use crate::visit::ConsoleVisit;
@@ -67,10 +67,6 @@ impl ConsoleVisit<'_> {
         let live = task["finished_at"].is_null().then_some(LOOK_EVERY);
         Rendered { live, ..Rendered::of(&title, &page).with_words(&asked) }
     }
-}
-
-fn has_rows(value: &Value) -> bool {
-    value.as_array().is_some_and(|rows| rows.iter().any(Value::is_object))
 }
 
 /// Returns the reading before the send, what a success would be, and what the latest reading found.

@@ -5,7 +5,7 @@ use super::answer::{CommandAnswer, put_act, refusal};
 use crate::context::OperatorContext;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Channel, Operator, Origin, Role};
 
@@ -76,9 +76,11 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
                 return Err(refusal("a link into the console is made with the command line"));
             }
             let role = if link.operate { Role::Operate } else { Role::View };
-            put_act(context, origin, Changes::of("role", Value::Null, serde_json::json!(role))).await?;
+            let act_id = put_act(context, origin, Changes::of("role", Value::Null, json!(role))).await?;
             let operator = Operator { role, channel: Channel::Console, ..origin.operator.clone() };
-            door.make_link(operator, link).await
+            let mut answer = door.make_link(operator, link).await?;
+            answer["act_id"] = act_id.into();
+            Ok(answer)
         }
         Some(ConsoleAct::List) => Ok(door.list_sessions()),
         Some(ConsoleAct::End { session, all: _ }) => {
@@ -87,7 +89,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
                 return Err(refusal(format!("there is no session `{session}`; `console list` shows them")));
             }
             let act_id = put_act(context, origin, Changes::of("sessions", ended.clone(), Vec::<String>::new())).await?;
-            Ok(serde_json::json!({"ended": ended, "act_id": act_id}))
+            Ok(json!({"ended": ended, "act_id": act_id}))
         }
     }
 }
