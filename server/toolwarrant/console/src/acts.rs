@@ -5,11 +5,10 @@
 use crate::answer::{encode, show};
 use crate::lists::FormInput;
 use crate::markup::Markup;
-use crate::pages::{Heading, Rendered};
+use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;
-use toolwarrant_core::act::Role;
 use toolwarrant_operator::cli::{CommandForm, describe_form};
 use toolwarrant_operator::{OperatorError, render};
 
@@ -74,12 +73,6 @@ impl ConsoleVisit<'_> {
         let of_target = || (catalogue.resource(group).is_some() && OF_TARGETS.contains(&name)).then_some(false);
         let cannot_be_undone = known.or_else(of_target)?;
         Some((describe_form(catalogue, &[group, name])?, cannot_be_undone))
-    }
-
-    /// Returns the links to acts that the session may use, and all other links.
-    pub(crate) fn permit_acts(&self, acts: Vec<(String, String)>) -> Vec<(String, String)> {
-        let may_act = self.visitor.operator.role >= Role::Operate;
-        acts.into_iter().filter(|(path, _)| may_act || !path.starts_with("/act/")).collect()
     }
 
     pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {

@@ -11,15 +11,17 @@ mod lists;
 mod markup;
 mod pages;
 pub mod pictures;
+mod rendered;
 mod routes;
+mod state;
 mod visit;
 
-use door::Door;
 use serde_json::{Value, json};
+use state::{ConsoleState, Place};
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
@@ -32,27 +34,10 @@ use toolwarrant_operator::{ConsoleDoor, LinkRequest, OperatorError};
 
 /// The console of a server. Nothing listens before the first link, and after the last session.
 pub struct Console {
-    pub(crate) catalogue: &'static Catalogue,
-    pub(crate) clock: Clock,
-    pub(crate) door: Door,
-    /// The latest answers to the questions that take long.
-    pub(crate) examined: pages::Examined,
-    /// Ends held requests.
-    pub(crate) closing: Notify,
+    state: Arc<ConsoleState>,
     random: Random,
-    place: Mutex<Option<Place>>,
     open: mpsc::UnboundedSender<TcpListener>,
     opened: tokio::sync::Mutex<mpsc::UnboundedReceiver<TcpListener>>,
-}
-
-/// The place of the open console.
-struct Place {
-    /// Names nobody else has keep the cookie from other programs on this machine: a browser sends
-    /// cookies by host, and not by port.
-    host: String,
-    port: u16,
-    /// True once a link to the plain address was made.
-    is_plain: bool,
 }
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -62,13 +47,8 @@ impl Console {
     pub fn new(catalogue: &'static Catalogue, clock: Clock, random: Random) -> Self {
         let (open, opened) = mpsc::unbounded_channel();
         Self {
-            catalogue,
-            door: Door::new(clock.clone(), random.clone()),
-            clock,
-            examined: pages::Examined::default(),
-            closing: Notify::new(),
+            state: Arc::new(ConsoleState::new(catalogue, clock, random.clone())),
             random,
-            place: Mutex::default(),
             open,
             opened: tokio::sync::Mutex::new(opened),
         }
@@ -90,7 +70,7 @@ impl Console {
                 };
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { continue };
                 let site =
-                    Arc::new(routes::ConsoleSite { console: Arc::clone(&self), receiver: Arc::clone(&receiver) });
+                    Arc::new(routes::ConsoleSite { console: Arc::clone(&self.state), receiver: Arc::clone(&receiver) });
                 let stop = async {
                     tokio::select! {
                         () = &mut stopped => is_stopped = true,
@@ -106,20 +86,12 @@ impl Console {
     async fn wait_until_unused(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let mut place = ignore_poison(self.place.lock());
-            if self.door.is_unused() {
+            let mut place = ignore_poison(self.state.place.lock());
+            if self.state.door.is_unused() {
                 *place = None;
                 return;
             }
         }
-    }
-
-    pub(crate) fn is_at(&self, host: &str) -> bool {
-        let place = ignore_poison(self.place.lock());
-        let is_here = |Place { host: name, port, is_plain }: &Place| {
-            host == format!("{name}:{port}") || *is_plain && host == format!("{}:{port}", Ipv4Addr::LOCALHOST)
-        };
-        place.as_ref().is_some_and(is_here)
     }
 
     fn open(
@@ -128,7 +100,7 @@ impl Console {
         LinkRequest { operate: _, port, plain_host }: LinkRequest,
     ) -> Result<Value, OperatorError> {
         let failed = |why: String| OperatorError::unavailable(format!("the console cannot be opened: {why}"));
-        let mut kept = ignore_poison(self.place.lock());
+        let mut kept = ignore_poison(self.state.place.lock());
         let place = match &mut *kept {
             Some(place) if port == 0 || port == place.port => place,
             Some(Place { port, .. }) => {
@@ -150,7 +122,7 @@ impl Console {
         let Place { host, port, .. } = place;
         let host = if plain_host { Ipv4Addr::LOCALHOST.to_string() } else { host.clone() };
         let (role, (code, until)) =
-            (operator.role, self.door.make_code(operator).map_err(|error| failed(error.to_string()))?);
+            (operator.role, self.state.door.make_code(operator).map_err(|error| failed(error.to_string()))?);
         Ok(json!({
             "link": format!("http://{host}:{port}/in#{code}"),
             "role": role,
@@ -166,12 +138,12 @@ impl ConsoleDoor for Console {
     }
 
     fn list_sessions(&self) -> Value {
-        self.door.list()
+        self.state.door.list()
     }
 
     fn end_sessions(&self, session: Option<&str>) -> Vec<String> {
-        let ended = self.door.end(session);
-        self.closing.notify_waiters();
+        let ended = self.state.door.end(session);
+        self.state.closing.notify_waiters();
         ended
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::answer::{Column, encode, table};
 use crate::markup::Markup;
-use crate::pages::{Heading, Rendered};
+use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;

@@ -1,12 +1,13 @@
 //! The path of a request becomes a page. Nothing but the door, the stylesheet, the script and the
 //! icon is answered without a session.
 
-use crate::Console;
 use crate::assets;
 use crate::door::Visitor;
 use crate::lists::LISTS;
 use crate::markup::Markup;
-use crate::pages::{Rendered, Shell, SignIn, is_fleet, tag};
+use crate::pages::{Shell, SignIn, is_fleet, tag};
+use crate::rendered::Rendered;
+use crate::state::ConsoleState;
 use crate::visit::ConsoleVisit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use toolwarrant_http::people::{PeopleSite, SiteAnswer, SiteRequest};
 use toolwarrant_operator::socket::CommandReceiver;
 
 pub(crate) struct ConsoleSite {
-    pub(crate) console: Arc<Console>,
+    pub(crate) console: Arc<ConsoleState>,
     pub(crate) receiver: Arc<dyn CommandReceiver>,
 }
 

@@ -25,7 +25,7 @@ mod trail;
 
 pub use audit::AuditCommand;
 pub(crate) use cluster::StoreCommand;
-pub use console::{ConsoleCommand, ConsoleDoor, LinkRequest};
+pub use console::ConsoleCommand;
 pub(crate) use contract::tools;
 pub(crate) use keys::KeyAnswer;
 pub use keys::KeyCommand;
@@ -44,7 +44,6 @@ use clock::ClockCommand;
 use serde_json::{Value, json};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
-use toolwarrant_http::monitor::MonitorSource as _;
 
 /// Returns an object or a list of objects.
 pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {

@@ -1,6 +1,7 @@
 //! The readiness of a service, and its metrics. Each part of the program owns its counts. Start at
 //! [`ServiceStatus`].
 
+use crate::context::ServerState;
 use crate::history::{History, HistoryPoint, Totals};
 use crate::metric;
 pub use crate::metric::reference;
@@ -101,30 +102,6 @@ impl ServiceStatus {
         }
     }
 
-    /// Adds a point to the history. Call it once a minute.
-    pub fn note_minute(&self, now: Timestamp) {
-        if let Some(sources) = self.sources.get() {
-            self.history.note(count(sources, now));
-        }
-    }
-
-    pub(crate) async fn describe(&self) -> Value {
-        let unready = self.why_unready().await;
-        let mut shown = json!({"ready": unready.is_none(), "why_not": unready, "remark": self.remark()});
-        let Some(sources) = self.sources.get() else { return shown };
-        let StatusSources { engine, audit, upstreams, limiter, clock, .. } = sources;
-        shown["started_at"] = json!(self.started_at);
-        shown["tasks_in_flight"] = engine.in_flight().into();
-        shown["held_polls"] = engine.poll_count().into();
-        shown["connections"] = limiter.connections().into();
-        shown["engine_lag_seconds"] = engine.lag().as_secs().into();
-        shown["audit_seal_age_seconds"] = audit.seal_age().as_secs().into();
-        let states = upstreams.iter().flat_map(|upstreams| upstreams.states());
-        shown["upstreams"] = states.map(|state| upstreams::describe(&state)).collect();
-        shown["last_day"] = self.history.describe(count(sources, clock.latest()));
-        shown
-    }
-
     /// Cancels a running test write, so that it does not keep the store open.
     pub async fn release(&self) {
         self.test_write.lock().await.shutdown().await;
@@ -150,7 +127,36 @@ impl MonitorSource for ServiceStatus {
     }
 }
 
+impl ServerState for ServiceStatus {
+    fn describe(&self) -> BoxFuture<'_, Value> {
+        Box::pin(self.describe_here())
+    }
+
+    fn note_minute(&self, now: Timestamp) {
+        if let Some(sources) = self.sources.get() {
+            self.history.note(count(sources, now));
+        }
+    }
+}
+
 impl ServiceStatus {
+    async fn describe_here(&self) -> Value {
+        let unready = self.why_unready().await;
+        let mut shown = json!({"ready": unready.is_none(), "why_not": unready, "remark": self.remark()});
+        let Some(sources) = self.sources.get() else { return shown };
+        let StatusSources { engine, audit, upstreams, limiter, clock, .. } = sources;
+        shown["started_at"] = json!(self.started_at);
+        shown["tasks_in_flight"] = engine.in_flight().into();
+        shown["held_polls"] = engine.poll_count().into();
+        shown["connections"] = limiter.connections().into();
+        shown["engine_lag_seconds"] = engine.lag().as_secs().into();
+        shown["audit_seal_age_seconds"] = audit.seal_age().as_secs().into();
+        let states = upstreams.iter().flat_map(|upstreams| upstreams.states());
+        shown["upstreams"] = states.map(|state| upstreams::describe(&state)).collect();
+        shown["last_day"] = self.history.describe(count(sources, clock.latest()));
+        shown
+    }
+
     async fn why_unready(&self) -> Option<String> {
         if self.stopping.load(Relaxed) {
             return Some("the program is stopping".to_owned());

@@ -1,9 +1,9 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
-use super::{Heading, Rendered};
 use crate::answer::{encode, show, table};
 use crate::lists::LINES;
 use crate::markup::Markup;
+use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::{Value, json};

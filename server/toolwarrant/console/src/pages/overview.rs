@@ -2,10 +2,10 @@
 
 mod bars;
 
-use super::{Heading, Rendered};
 use crate::answer::{Cell, cells, class_of, encode, table, words};
 use crate::lists::LISTS;
 use crate::markup::Markup;
+use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use bars::Bars;

@@ -1,8 +1,8 @@
 //! The shell around every page: the box that finds ids, the menu, and who looks. The page before a
 //! session has a box for the code.
 
-use super::Rendered;
 use crate::assets;
+use crate::rendered::Rendered;
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use sha2::{Digest, Sha256};

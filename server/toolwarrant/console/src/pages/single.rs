@@ -1,30 +1,12 @@
 //! Pages of one thing: an application, a key, an id of any kind, and the checks that take long.
 
-use super::{Heading, Rendered, SinglePage};
 use crate::answer::{Cell, cells, encode, show};
 use crate::markup::Markup;
+use crate::rendered::{Heading, Rendered, SinglePage};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::Mutex;
-use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::ignore_poison;
 use toolwarrant_operator::{OperatorError, render};
-
-/// The latest answers to questions that take long, by their first word.
-#[derive(Default)]
-pub(crate) struct Examined {
-    answers: Mutex<HashMap<&'static str, (Timestamp, Value)>>,
-    /// One is asked at a time.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl Examined {
-    pub(crate) fn latest(&self, name: &str) -> Option<(Timestamp, Value)> {
-        ignore_poison(self.answers.lock()).get(name).cloned()
-    }
-}
 
 #[derive(Template)]
 #[template(path = "pages/examined.html")]
@@ -107,7 +89,7 @@ impl ConsoleVisit<'_> {
             match self.ask(asked).await {
                 Ok(answer) => {
                     let now = self.console.clock.latest();
-                    ignore_poison(examined.answers.lock()).insert(path, (now, answer));
+                    examined.keep(path, now, answer);
                 }
                 Err(error) => heading.error = Some(error.message),
             }

@@ -1,9 +1,9 @@
 //! The page of a task: its picture, its evidence, why it ended so, and its events.
 
-use super::{Heading, Rendered};
 use crate::answer::{Cell, cells, has_rows, words};
 use crate::markup::Markup;
 use crate::pictures::timeline::{Timeline, TimelineStep};
+use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;

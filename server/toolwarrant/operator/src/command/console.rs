@@ -1,12 +1,13 @@
 //! Commands about the console: a link into it, and the sessions of those who have used one. The
-//! console itself is a crate above this one, and stands behind [`ConsoleDoor`].
+//! console itself is a crate above this one, and stands behind
+//! [`ConsoleDoor`](crate::ConsoleDoor).
 
 use super::answer::{CommandAnswer, put_act, refusal};
+use crate::console::LinkRequest;
 use crate::context::OperatorContext;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Channel, Operator, Origin, Role};
 
 /// Makes a link into the console, or manages its sessions.
@@ -20,22 +21,6 @@ pub struct ConsoleCommand {
     /// The link.
     #[command(flatten)]
     pub link: LinkRequest,
-}
-
-/// A wish for a link.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LinkRequest {
-    /// Let the holder of the link also change what a member of the operate group may change
-    #[arg(long)]
-    pub operate: bool,
-    /// Port to open; with 0, the system chooses a free port
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
-    /// Make a link to 127.0.0.1, for a browser that does not find names below localhost; other
-    /// programs on that address then receive the session as well if the browser opens them
-    #[arg(long)]
-    pub plain_host: bool,
 }
 
 /// Manages the sessions of the console.
@@ -53,18 +38,6 @@ pub enum ConsoleAct {
         #[arg(long, conflicts_with = "session")]
         all: bool,
     },
-}
-
-/// The door of the console.
-pub trait ConsoleDoor: Send + Sync + 'static {
-    /// Opens the console if it is closed, and answers with a link for that operator.
-    fn make_link(&self, operator: Operator, link: LinkRequest) -> BoxFuture<'_, CommandAnswer>;
-
-    /// Returns the sessions.
-    fn list_sessions(&self) -> Value;
-
-    /// Ends one session or, with `None`, all of them. Returns their ids.
-    fn end_sessions(&self, session: Option<&str>) -> Vec<String>;
 }
 
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ConsoleCommand) -> CommandAnswer {
