@@ -73,6 +73,13 @@ mod phones {
     pub(crate) mod tools;
 }
 
+mod console {
+    mod acts;
+    mod browser;
+    mod door;
+    mod pages;
+}
+
 mod platforms {
     pub(crate) mod adapters;
     pub(crate) mod configured;

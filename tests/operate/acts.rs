@@ -13,7 +13,7 @@ const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/
 
 /// The exit codes of the owner, of a member of the operate group, and of one of the view group.
 /// `KEY` stands for a key.
-const COMMANDS: [(&str, [i32; 3]); 34] = [
+const COMMANDS: [(&str, [i32; 3]); 38] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
     ("key list", [0, 0, 0]),
@@ -28,6 +28,10 @@ const COMMANDS: [(&str, [i32; 3]); 34] = [
     ("audit verify", [0, 0, 0]),
     ("doctor", [0, 0, 0]),
     ("platform list", [0, 0, 0]),
+    ("overview", [0, 0, 0]),
+    ("console list", [0, 0, 0]),
+    ("console --operate", [0, 0, 6]),
+    ("console end --all", [0, 0, 6]),
     ("app grant demo stream", [0, 0, 6]),
     ("device assign demo phone-0000001", [0, 0, 6]),
     ("device assign demo --prefix phone-", [0, 0, 6]),
@@ -113,6 +117,19 @@ async fn each_command_is_judged_by_the_socket_and_leaves_an_act_or_a_line() {
         }
     }
     assert_eq!(run(home, "doctor").await.1["faults"], json!([]));
+}
+
+#[tokio::test]
+async fn a_link_into_the_console_has_at_most_the_rights_of_its_socket() {
+    let (program, home) = start().await;
+    for way in WAYS {
+        let (code, link) = run(home.path(), &format!("console {way}").trim_end().replace("  ", " ")).await;
+        assert_eq!((code, &link["role"]), (0, &json!("view")), "{way}");
+        let latest = json_of(&program.data, "acts --limit 1").await;
+        assert_eq!((&latest[0]["command"], &latest[0]["act_id"]), (&json!("console"), &link["act_id"]), "{way}");
+    }
+    let (_, link) = run(home.path(), &format!("console --operate {}", WAYS[1])).await;
+    assert_eq!(link["role"], "operate", "also for the owner's user");
 }
 
 #[tokio::test]

@@ -120,6 +120,7 @@ impl Rig {
             clock,
             audit: None,
             server: None,
+            console: None,
             lines: ActLines::default(),
             applying: tokio::sync::Mutex::default(),
         };

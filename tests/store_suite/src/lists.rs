@@ -122,6 +122,11 @@ pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(sto
         (TaskFilter { resource: text("r0"), ..all() }, (vec![6, 4, 2], 6, None)),
         (TaskFilter { statuses: vec![TaskStatus::Dispatched], ..all() }, (vec![6, 5, 3], 3, None)),
         (TaskFilter { statuses: vec![TaskStatus::Failed, TaskStatus::Success], ..all() }, (vec![4, 2, 1], 6, None)),
+        (
+            TaskFilter { statuses: vec![TaskStatus::Failed, TaskStatus::Success], limit: 2, ..all() },
+            (vec![4, 2], 5, Some(2)),
+        ),
+        (TaskFilter { tool: text("none"), limit: 1, ..all() }, (vec![], 6, None)),
         (TaskFilter { since: Some(at(3)), until: Some(at(5)), ..all() }, (vec![4, 3], 2, None)),
         (TaskFilter { since: Some(at(5)), until: Some(at(3)), ..all() }, (vec![], 0, None)),
         (TaskFilter { before: Some(id(4)), until: Some(at(6)), limit: 2, ..all() }, (vec![3, 2], 2, Some(2))),
@@ -161,6 +166,11 @@ pub async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<
     assert_eq!(found(all()).await, [4, 3, 2, 1]);
     assert_eq!(found(RefundFilter { application: Some("a1".to_owned()), ..all() }).await, [3, 1]);
     assert_eq!(found(RefundFilter { since: at(2), until: at(4), ..all() }).await, [3, 2]);
+    let entries = store.entries(id(3)).await.unwrap();
+    assert_eq!(
+        entries.iter().map(|row| (row.id, row.kind)).collect::<Vec<_>>(),
+        [(id(3), "charge"), (id(3), "refund")]
+    );
     let page = store.refunds(RefundFilter { limit: 2, ..all() }).await.unwrap();
     assert_eq!(found(RefundFilter { before: Some(page[1].number), ..all() }).await, [2, 1]);
 }

@@ -30,6 +30,8 @@ pub enum Channel {
     OwnerSocket,
     OperateSocket,
     ViewSocket,
+    /// A page of the console, which a command opened.
+    Console,
     /// A process that uses the data folder while no server runs.
     Offline,
     /// The first start, which creates demo applications.

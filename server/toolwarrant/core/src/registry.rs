@@ -147,6 +147,13 @@ impl Registry {
         Ok(registry)
     }
 
+    /// Returns the requests of an application in the last minute.
+    pub async fn usage(&self, application: &str) -> Option<u32> {
+        let known = self.known.lock().await;
+        let (_, application) = known.applications.get(application)?;
+        Some(application.window.usage(self.clock.now()))
+    }
+
     /// Adds the name of a cell to the prefix of new ids.
     #[must_use]
     pub fn in_cell(self, name: Option<&str>) -> Self {

@@ -97,7 +97,7 @@ pub(crate) async fn serve<H: Handlers>(
             response
         }
     };
-    site::protect(response.headers_mut());
+    site::protect(response.headers_mut(), &site::OF_SERVICE);
     response
 }
 

@@ -162,6 +162,10 @@ impl TaskStore for Memory {
         now(self.lock().tasks.get(&id).map(|row| row.timeline.clone()).unwrap_or_default())
     }
 
+    fn entries(&self, id: TaskId) -> Stored<'_, Vec<LedgerRow>> {
+        now(self.lock().ledger.iter().filter(|row| row.id == id).cloned().collect())
+    }
+
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
         let tables = self.lock();
         let rows = tables.ledger.iter().filter(|row| row.number > after).take(limit as usize);

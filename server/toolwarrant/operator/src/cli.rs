@@ -7,6 +7,7 @@ mod file;
 mod files;
 mod help;
 mod options;
+mod page;
 mod reference;
 mod words;
 
@@ -26,6 +27,7 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand, value_parser};
 use clap_complete::Shell;
 use options::CommonFlags;
 pub use options::{EdgeOptions, LogFormat, LogOptions, ServeOptions, WayToServer};
+pub use page::{CommandForm, CommandInput, describe_form, parse_words};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::Write;
@@ -203,13 +205,7 @@ impl CommandLine<'_> {
         let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
-        let words = HelpWords::of_all(self.catalogue);
-        let command = self.catalogue.resource_names().into_iter().fold(words.fill(command), |command, resource| {
-            let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
-            let named = named.about("List {targets}, and decide which application sees them");
-            let named = named.subcommand_required(true).arg_required_else_help(true);
-            command.subcommand(words.of_one(resource).fill(named))
-        });
+        let command = with_targets(command, self.catalogue);
         let own = C::augment_subcommands(clap::Command::new(name));
         command.subcommands(own.get_subcommands().cloned())
     }
@@ -302,6 +298,17 @@ impl CommandLine<'_> {
         let flags = F::from_arg_matches(matches)?;
         Ok(Invocation::Operate { command, question, flags, config, data, store, way, json })
     }
+}
+
+/// Adds the commands for targets of each resource, and puts the words of the contract into all.
+fn with_targets(command: clap::Command, catalogue: &Catalogue) -> clap::Command {
+    let words = HelpWords::of_all(catalogue);
+    catalogue.resource_names().into_iter().fold(words.fill(command), |command, resource| {
+        let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
+        let named = named.about("List {targets}, and decide which application sees them");
+        let named = named.subcommand_required(true).arg_required_else_help(true);
+        command.subcommand(words.of_one(resource).fill(named))
+    })
 }
 
 /// Returns the argument of a command that writes about the program. clap has required it.

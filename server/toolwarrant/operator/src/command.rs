@@ -11,10 +11,12 @@ mod apply;
 mod audit;
 mod clock;
 mod cluster;
+mod console;
 mod contract;
 mod find;
 mod keys;
 mod operator;
+mod overview;
 mod state_file;
 mod table;
 mod targets;
@@ -23,6 +25,7 @@ mod trail;
 
 pub use audit::AuditCommand;
 pub(crate) use cluster::StoreCommand;
+pub use console::ConsoleCommand;
 pub(crate) use contract::tools;
 pub(crate) use keys::KeyAnswer;
 pub use keys::KeyCommand;
@@ -153,9 +156,11 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_again(context, origin).await,
         OperatorCommand::Store(_) => Err(refusal("a server runs here; this command needs only the URL of the store")),
         OperatorCommand::Cluster(command) => cluster::execute(context, origin, command).await,
+        OperatorCommand::Console(command) => console::execute(context, origin, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => clock::accept(context, origin).await,
         OperatorCommand::Own { command, patience: _ } => own(context, origin, command).await,
         OperatorCommand::Ready => ready(context).await,
+        OperatorCommand::Overview => overview::describe(context, origin).await,
         OperatorCommand::Doctor => {
             audit::flush(context).await;
             let found = doctor::examine(

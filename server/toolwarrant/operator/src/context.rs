@@ -1,5 +1,6 @@
 //! The context of operator commands. Start at [`OpenedData::open`].
 
+use crate::console::ConsoleDoor;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
@@ -18,7 +19,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::Clock;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
@@ -45,7 +46,9 @@ pub struct OperatorContext {
     pub clock: Clock,
     pub audit: Option<AuditHandle>,
     /// The server of this process, if it serves.
-    pub server: Option<Arc<dyn MonitorSource>>,
+    pub server: Option<Arc<dyn ServerState>>,
+    /// The console of that server.
+    pub console: Option<Arc<dyn ConsoleDoor>>,
     pub lines: ActLines,
     pub applying: Mutex<()>,
 }
@@ -62,6 +65,15 @@ impl OperatorContext {
         }
         written.unwrap_or(false)
     }
+}
+
+/// The state of the server of this process.
+pub trait ServerState: MonitorSource {
+    /// Returns how it does, with its last 24 hours.
+    fn describe(&self) -> BoxFuture<'_, Value>;
+
+    /// Adds a point to its history. Call it once a minute.
+    fn note_minute(&self, now: Timestamp);
 }
 
 /// A list of the targets of tools.

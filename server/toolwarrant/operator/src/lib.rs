@@ -12,12 +12,14 @@ mod backup;
 pub mod cli;
 mod command;
 mod config;
+mod console;
 mod context;
 mod credential;
 pub mod data;
 mod doctor;
 mod error;
 pub mod flags;
+mod history;
 pub mod keeping;
 mod lines;
 mod metric;
@@ -41,10 +43,12 @@ mod when;
 
 pub use background::{Background, until};
 pub use command::{
-    AuditCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, execute,
+    AuditCommand, ConsoleCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
+    execute,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
-pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, States, VisitState};
+pub use console::{ConsoleDoor, LinkRequest};
+pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, ServerState, Shared, States, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use lines::ActLines;

@@ -1,6 +1,8 @@
 //! The readiness of a service, and its metrics. Each part of the program owns its counts. Start at
 //! [`ServiceStatus`].
 
+use crate::context::ServerState;
+use crate::history::{History, HistoryPoint, Totals};
 use crate::metric;
 pub use crate::metric::reference;
 use crate::names::Names;
@@ -8,6 +10,7 @@ use crate::prometheus::Page;
 use crate::replica_status::ReplicaStatus;
 use crate::system::{self, Reading};
 use crate::upstreams::{self, Upstreams};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -53,6 +56,7 @@ pub struct ServiceStatus {
     waiting: OnceLock<watch::Receiver<Waiting>>,
     handing_over: AtomicBool,
     stopping: AtomicBool,
+    history: History,
     /// At most one test write runs; it continues if the requests that wait for it are dropped.
     test_write: Mutex<JoinSet<Result<(), StoreError>>>,
 }
@@ -67,6 +71,7 @@ impl ServiceStatus {
             waiting: OnceLock::new(),
             handing_over: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            history: History::default(),
             test_write: Mutex::default(),
         }
     }
@@ -122,7 +127,36 @@ impl MonitorSource for ServiceStatus {
     }
 }
 
+impl ServerState for ServiceStatus {
+    fn describe(&self) -> BoxFuture<'_, Value> {
+        Box::pin(self.describe_here())
+    }
+
+    fn note_minute(&self, now: Timestamp) {
+        if let Some(sources) = self.sources.get() {
+            self.history.note(count(sources, now));
+        }
+    }
+}
+
 impl ServiceStatus {
+    async fn describe_here(&self) -> Value {
+        let unready = self.why_unready().await;
+        let mut shown = json!({"ready": unready.is_none(), "why_not": unready, "remark": self.remark()});
+        let Some(sources) = self.sources.get() else { return shown };
+        let StatusSources { engine, audit, upstreams, limiter, clock, .. } = sources;
+        shown["started_at"] = json!(self.started_at);
+        shown["tasks_in_flight"] = engine.in_flight().into();
+        shown["held_polls"] = engine.poll_count().into();
+        shown["connections"] = limiter.connections().into();
+        shown["engine_lag_seconds"] = engine.lag().as_secs().into();
+        shown["audit_seal_age_seconds"] = audit.seal_age().as_secs().into();
+        let states = upstreams.iter().flat_map(|upstreams| upstreams.states());
+        shown["upstreams"] = states.map(|state| upstreams::describe(&state)).collect();
+        shown["last_day"] = self.history.describe(count(sources, clock.latest()));
+        shown
+    }
+
     async fn why_unready(&self) -> Option<String> {
         if self.stopping.load(Relaxed) {
             return Some("the program is stopping".to_owned());
@@ -201,6 +235,19 @@ impl ServiceStatus {
         }
         page.text()
     }
+}
+
+fn count(StatusSources { requests, engine, .. }: &StatusSources, at: Timestamp) -> HistoryPoint {
+    let mut calls: Totals = Vec::new();
+    for (outcome, count) in requests.tools().iter().flat_map(|calls| calls.outcomes()) {
+        match calls.iter_mut().find(|(known, _)| *known == outcome) {
+            Some((_, total)) => *total += count,
+            None => calls.push((outcome, count)),
+        }
+    }
+    let refused = [("unauthenticated", requests.unauthenticated.get()), ("rate_limited", requests.rate_limited.get())];
+    calls.extend(refused);
+    HistoryPoint { at, calls, tasks: engine.counts().ends().collect() }
 }
 
 /// Reads what blocks, or takes longer the more files and keys there are.

@@ -125,7 +125,7 @@ impl Offline<MakeParts<'_>> {
         }
         let socket = folder.join(SOCKET);
         let SocketRequest { command, .. } = &request;
-        if let OperatorCommand::Ready = command {
+        if let OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_) = command {
             return Err(OperatorError::unavailable(format!("no server uses the folder {}", folder.display())));
         }
         // Opening the folder would create a database, even in a folder that is not a data folder.
@@ -250,6 +250,7 @@ where
         clock,
         audit,
         server: None,
+        console: None,
         lines,
         applying: Mutex::default(),
     };

@@ -19,20 +19,21 @@ pub fn json(answer: &Value) -> String {
 }
 
 /// Members of the framework's answers that only programs need: places in a file, counts of rows
-/// that were read, and events as they are stored.
-const FOR_PROGRAMS: [&str; 3] = ["number", "examined", "event"];
+/// that were read, events as they are stored, and the points of a picture.
+const FOR_PROGRAMS: [&str; 4] = ["number", "examined", "event", "periods"];
 
 /// Members whose own members have names from elsewhere.
 const OF_OTHERS: [&str; 4] = ["arguments", "labels", "input_schema", "output_schema"];
 
 /// Leaves out of an answer of the framework the members that only programs need, and out of the
-/// answer to a change the keys of the application.
+/// answer to a change the keys and the usage of the application.
 #[must_use]
 pub fn for_people(mut answer: Value) -> Value {
     if answer["act_id"].is_string()
         && let Some(members) = answer.as_object_mut()
     {
         members.shift_remove("keys");
+        members.shift_remove("requests_in_last_minute");
     }
     drop_members(&mut answer);
     answer
@@ -66,9 +67,9 @@ pub fn text(answer: &Value, columns: Option<usize>) -> String {
     }
 }
 
-/// Returns true for the answer to a change that has no secret to be copied, and no rows.
+/// Returns true for the answer to a change that has no secret or link to be copied, and no rows.
 fn is_line(members: &Map<String, Value>) -> bool {
-    let is_long = |(name, value): (&String, &Value)| name == "secret" || has_rows(value);
+    let is_long = |(name, value): (&String, &Value)| name == "secret" || name == "link" || has_rows(value);
     members.contains_key("act_id") && !members.iter().any(is_long)
 }
 
@@ -161,7 +162,9 @@ fn lines(members: &[(&String, &Value)], room: usize) -> String {
     })
 }
 
-fn cell(value: &Value) -> String {
+/// Returns a value as one line.
+#[must_use]
+pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => without_millis(clean(text).into_owned()),

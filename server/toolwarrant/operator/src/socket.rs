@@ -220,7 +220,7 @@ fn role_of(channel: Channel) -> Role {
     match channel {
         Channel::OwnerSocket | Channel::Offline | Channel::Start => Role::Owner,
         Channel::OperateSocket => Role::Operate,
-        Channel::ViewSocket => Role::View,
+        Channel::ViewSocket | Channel::Console => Role::View,
     }
 }
 

@@ -31,7 +31,9 @@ static TURNS: Semaphore = Semaphore::const_new(2);
 
 impl Standby {
     async fn read(&self, operator: &Operator, command: OperatorCommand) -> Result<Value, OperatorError> {
-        if command.row().role != Role::View || matches!(command, OperatorCommand::Ready) {
+        if command.row().role != Role::View
+            || matches!(command, OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_))
+        {
             let why = match &*self.why.borrow() {
                 Waiting::Leader(leader) => describe_leader(leader),
                 Waiting::Starting => "no process leads at present; repeat the command".to_owned(),

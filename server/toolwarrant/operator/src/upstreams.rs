@@ -2,6 +2,7 @@
 
 use crate::metric;
 use crate::prometheus::Page;
+use serde_json::{Value, json};
 
 /// The current state of the upstreams of a service whose targets run in other processes.
 ///
@@ -61,6 +62,15 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     });
     let remarks: Vec<_> = states.iter().filter_map(state).chain(unserved).collect();
     (!remarks.is_empty()).then(|| remarks.join("\n"))
+}
+
+pub(crate) fn describe(state: &UpstreamState) -> Value {
+    let UpstreamState { name, kind, reachable, age_seconds, targets, calls: _, waiting, refused, unserved } = state;
+    let unserved: Vec<_> = unserved.iter().map(|(call, _)| *call).collect();
+    json!({
+        "upstream": name, "kind": kind, "reachable": reachable, "targets": targets, "read_seconds_ago": age_seconds,
+        "waiting": waiting, "refused": refused, "does_not_serve": unserved,
+    })
 }
 
 pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {

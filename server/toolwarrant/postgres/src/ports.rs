@@ -74,6 +74,10 @@ impl TaskStore for Postgres {
         Box::pin(self.reader.read(move |client| async move { reads::timeline(&client, id).await }))
     }
 
+    fn entries(&self, id: TaskId) -> Stored<'_, Vec<LedgerRow>> {
+        Box::pin(self.reader.read(move |client| async move { reads::entries(&client, id).await }))
+    }
+
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
         Box::pin(self.reader.read(move |client| async move { reads::ledger(&client, after, limit).await }))
     }

@@ -133,7 +133,7 @@ pub(crate) async fn open_tasks(
 
 pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result<TaskRows, StoreError> {
     let TaskFilter { application, limit, examine, .. } = &filter;
-    let (first, end) = filter.ids();
+    let (first, mut end) = filter.ids();
     let columns = "FROM %s WHERE ($1::text IS NULL OR application = $1) AND ($2::uuid IS NULL OR id >= $2)
                    AND ($3::uuid IS NULL OR id < $3) ORDER BY id DESC LIMIT $4";
     let of_table = |table: &str, status: &str| {
@@ -144,24 +144,32 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
         true => in_flight,
         false => format!("{in_flight} UNION ALL {} ORDER BY id DESC LIMIT $4", of_table("ended", "status")),
     };
-    let most = i64::from(*examine) + 1;
-    let found = rows(client.query(&sql, &[application, &first.map(Id), &end.map(Id), &most]).await)?;
+    // Most pages need few rows, so the first read asks for few.
+    let mut batch = *limit;
     let (mut selected, mut listed, mut last) = (Vec::new(), TaskRows::default(), None);
-    for row in &found {
-        if selected.len() == *limit as usize || listed.examined == *examine {
-            listed.next = last;
+    'pages: loop {
+        let most = i64::from(batch.min(*examine - listed.examined)) + 1;
+        let found = rows(client.query(&sql, &[application, &first.map(Id), &end.map(Id), &most]).await)?;
+        for row in &found {
+            if selected.len() == *limit as usize || listed.examined == *examine {
+                listed.next = last;
+                break 'pages;
+            }
+            listed.examined += 1;
+            let id = get::<Id>(row, "id")?.0;
+            last = Some(id);
+            let status = match get::<Option<&str>>(row, "status")?.and_then(Phase::parse) {
+                Some(Phase::Done(status)) => status,
+                _ => TaskStatus::Dispatched,
+            };
+            if filter.admits(get(row, "tool")?, get(row, "resource")?, get(row, "target")?, status) {
+                selected.push(id);
+            }
+        }
+        if (found.len() as i64) < most {
             break;
         }
-        listed.examined += 1;
-        let id = get::<Id>(row, "id")?.0;
-        last = Some(id);
-        let status = match get::<Option<&str>>(row, "status")?.and_then(Phase::parse) {
-            Some(Phase::Done(status)) => status,
-            _ => TaskStatus::Dispatched,
-        };
-        if filter.admits(get(row, "tool")?, get(row, "resource")?, get(row, "target")?, status) {
-            selected.push(id);
-        }
+        (end, batch) = (last, batch.saturating_mul(16));
     }
     listed.records = records(client, &selected).await?;
     listed.records.sort_by_key(|record| std::cmp::Reverse(record.id));
@@ -215,6 +223,11 @@ pub(crate) async fn refunds(client: &Client, filter: RefundFilter) -> Result<Vec
     let before = before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
     let found = client.query(&sql, &[&application, &since, &until, &before, &i64::from(limit)]).await;
     rows(found)?.iter().map(entry).collect()
+}
+
+pub(crate) async fn entries(client: &Client, id: TaskId) -> Result<Vec<LedgerRow>, StoreError> {
+    let sql = "SELECT number, task, application, kind, at FROM ledger WHERE task = $1 ORDER BY number";
+    rows(client.query(sql, &[&Id(id)]).await)?.iter().map(entry).collect()
 }
 
 fn entry(row: &Row) -> Result<LedgerRow, StoreError> {

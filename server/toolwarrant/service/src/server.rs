@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
+use toolwarrant_console::Console;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::keep_passes;
@@ -60,6 +61,7 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<Engine>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) context: Arc<OperatorContext>,
+    pub(crate) console: Arc<Console>,
     pub(crate) keeper: AuditKeeper,
     pub(crate) sockets: Vec<OperatorSocket>,
     pub(crate) replica: Option<ReplicaLife>,
@@ -205,6 +207,7 @@ impl Server {
             engine,
             background,
             context,
+            console,
             keeper,
             sockets,
             mut replica,
@@ -219,7 +222,7 @@ impl Server {
         // Their secrets have been printed.
         drop(keys);
         let watching = monitor.map(watch);
-        let mut work = Work::start(&engine, background, &context, keeper, (sockets, passes));
+        let mut work = Work::start(&engine, background, &context, keeper, (sockets, console, passes));
         let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
         // The writer of the audit ends with the endpoint, which a gate lets go when it is held.
         let kept = gate.is_none().then(|| Arc::clone(&endpoint));
@@ -301,16 +304,17 @@ impl Work {
         of_service: Vec<BoxFuture<'static, ()>>,
         context: &Arc<OperatorContext>,
         keeper: AuditKeeper,
-        (sockets, (passes, audit)): (Vec<OperatorSocket>, (Passes, AuditHandle)),
+        (sockets, console, (passes, audit)): (Vec<OperatorSocket>, Arc<Console>, (Passes, AuditHandle)),
     ) -> Self {
         let context = || Arc::clone(context);
         let operating = sockets.into_iter().map(|socket| {
             Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context(), stopped))
         });
+        let console = Background::start("the console", PATIENCE, |stopped| console.serve(context(), stopped));
         Self {
             passes: passes.clone(),
             engine: vec![Background::start("the engine", ENGINE_PATIENCE, |stopped| Arc::clone(engine).run(stopped))],
-            operating: operating.collect(),
+            operating: operating.chain([console]).collect(),
             beside: vec![
                 Background::of_service(of_service),
                 Background::start("the registry", PATIENCE, |stopped| settle(context(), stopped)),
@@ -396,11 +400,16 @@ const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
     let mut keys_seen = context.clock.latest();
+    let mut minute_due = context.clock.now();
     until(stopped, async {
         loop {
             let _ = context.registry.settle().await;
             store_requests(&context).await;
             context.write_lines().await;
+            if minute_due <= context.clock.now() {
+                minute_due = context.clock.now().plus(MINUTE);
+                context.server.iter().for_each(|server| server.note_minute(context.clock.latest()));
+            }
             if uses_due <= context.clock.now() {
                 uses_due = context.clock.now().plus(USES_EVERY);
                 store_uses(&context).await;
@@ -430,6 +439,8 @@ async fn store_uses(context: &OperatorContext) {
         tracing::warn!(%error, "the last uses of keys are not on the disk");
     }
 }
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 const USES_EVERY: Duration = Duration::from_mins(1);
 

@@ -22,6 +22,7 @@ use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
+use toolwarrant_console::Console;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::counts::Requests;
 use toolwarrant_core::page::WebPage;
@@ -172,6 +173,7 @@ impl Start {
                 clock: clock.clone(),
                 folder: folder.path().to_owned(),
             });
+            let console = Arc::new(Console::new(catalogue, clock.clone(), Random::System));
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
                 catalogue,
@@ -185,6 +187,7 @@ impl Start {
                 clock,
                 audit: Some(audit.clone()),
                 server: Some(status.clone()),
+                console: Some(console.clone()),
                 lines: ActLines::default(),
                 applying: Mutex::default(),
             });
@@ -204,6 +207,7 @@ impl Start {
                 engine,
                 background,
                 context,
+                console,
                 keeper,
                 sockets,
                 replica,

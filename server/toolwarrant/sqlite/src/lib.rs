@@ -165,6 +165,10 @@ impl TaskStore for Sqlite {
         self.readers.read(move |db| tasks::timeline(db, id))
     }
 
+    fn entries(&self, id: TaskId) -> Stored<'_, Vec<LedgerRow>> {
+        self.readers.read(move |db| tasks::entries(db, id))
+    }
+
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
         self.readers.read(move |db| tasks::ledger(db, after, limit))
     }

@@ -292,6 +292,13 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     rows.map(|row| entry(row?)).collect()
 }
 
+pub(super) fn entries(db: &Connection, id: TaskId) -> Result<Vec<LedgerRow>, Fault> {
+    let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE task_id = ?1 ORDER BY number";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map([id.to_bytes()], |row| row.try_into())?;
+    rows.map(|row| entry(row?)).collect()
+}
+
 fn entry((number, id, application, kind, at): (i64, [u8; 16], String, String, i64)) -> Result<LedgerRow, Fault> {
     let unknown = || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
     let kind = Entry::parse_kind(&kind).ok_or_else(unknown)?;

@@ -40,6 +40,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
 
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
 
+    /// Returns the entries of one task, which outlive it.
+    fn entries(&self, id: TaskId) -> Stored<'_, Vec<LedgerRow>>;
+
     /// Returns entries in the order in which they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
 

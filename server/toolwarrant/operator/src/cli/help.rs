@@ -13,9 +13,9 @@ pub(super) const COMPLETION: &str = "completion";
 /// The service's own commands stand at the end of the first group, and those for resources at the
 /// end of the second.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Serve", &["serve", "config", FLAGS, METRICS, FILES, COMPLETION]),
+    ("Serve", &["serve", "console", "config", FLAGS, METRICS, FILES, COMPLETION]),
     ("Applications and keys", &["app", "key", "apply", "export"]),
-    ("What happened", &["task", "refunds", "find", "acts", "audit"]),
+    ("What happened", &["overview", "task", "refunds", "find", "acts", "audit"]),
     ("Use it", &["call", "bridge", "sign"]),
     ("Keep it", &["ready", "doctor", "backup", "restore", "clock"]),
     ("Several machines", &["store", "cluster"]),

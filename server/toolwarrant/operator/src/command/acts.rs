@@ -110,6 +110,7 @@ fn describe_channel(channel: Channel) -> &'static str {
         Channel::OwnerSocket => "owner's socket",
         Channel::OperateSocket => "operate.sock",
         Channel::ViewSocket => "view.sock",
+        Channel::Console => "console",
         Channel::Offline => "no server",
         Channel::Start => "first start",
     }

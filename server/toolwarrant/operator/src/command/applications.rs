@@ -192,6 +192,7 @@ pub(super) async fn show(context: &OperatorContext, name: &str) -> CommandAnswer
     let keys: Vec<_> = keys.iter().map(|key| facts.describe(key, &row.name)).collect();
     let mut answer = describe_application(context, &row, |terms| json!(terms));
     answer["requests_per_minute"] = json!(row.requests_per_minute);
+    answer["requests_in_last_minute"] = json!(context.registry.usage(&row.id).await);
     answer["created_at"] = json!(row.created_at);
     answer["keys"] = json!(keys);
     Ok(answer)

@@ -9,6 +9,7 @@ use super::applications::AppCommand;
 use super::audit::AuditCommand;
 use super::clock::ClockCommand;
 use super::cluster::{ClusterCommand, StoreCommand};
+use super::console::ConsoleCommand;
 use super::keys::KeyCommand;
 use super::targets::TargetCommand;
 use super::tasks::{RefundQuery, TaskCommand};
@@ -83,6 +84,12 @@ pub enum OperatorCommand {
     /// Accept the machine's clock as correct
     #[command(subcommand)]
     Clock(ClockCommand),
+    /// Open the console, which shows all this in a browser
+    ///
+    /// The running server opens a port on this machine, and answers with a link that works once,
+    /// for a minute. With it a browser may read what this user may read. The console closes when
+    /// nobody uses it any more.
+    Console(ConsoleCommand),
     /// Copy the data folder into one file, except for the master key
     ///
     /// A running server continues meanwhile. Only the owner can read the file. It is complete or
@@ -120,6 +127,8 @@ pub enum OperatorCommand {
     /// prints the reason if it is not ready: `/readyz` says the same. A process that waits to lead
     /// is not ready.
     Ready,
+    /// Show how the server does, its last 24 hours, and what needs a look
+    Overview,
     /// Make and check the store that replicas share
     #[command(subcommand)]
     Store(StoreCommand),

@@ -4,6 +4,7 @@ use super::applications::AppCommand;
 use super::audit::AuditCommand;
 use super::clock::ClockCommand;
 use super::cluster::{ClusterCommand, StoreCommand};
+use super::console::{ConsoleAct, ConsoleCommand};
 use super::keys::KeyCommand;
 use super::operator::OperatorCommand;
 use super::targets::TargetCommand;
@@ -66,6 +67,10 @@ impl OperatorCommand {
             Self::Audit(AuditCommand::After { .. }) => view("audit after"),
             Self::Audit(AuditCommand::List(_)) => view("audit list"),
             Self::Audit(AuditCommand::Verify) => view("audit verify").wait_long(),
+            Self::Console(ConsoleCommand { act: Some(ConsoleAct::List), .. }) => view("console list"),
+            Self::Console(ConsoleCommand { act: Some(ConsoleAct::End { .. }), .. }) => operate("console end"),
+            Self::Console(ConsoleCommand { act: None, link }) if link.operate => operate("console"),
+            Self::Console(ConsoleCommand { act: None, .. }) => view("console"),
             Self::Clock(ClockCommand::Accept) => {
                 owner("clock accept").on_files("replicas take the time from PostgreSQL")
             }
@@ -75,6 +80,7 @@ impl OperatorCommand {
             Self::Restore { .. } => owner("restore")
                 .wait_long()
                 .on_files("restore PostgreSQL with its own tools, and run `store begin-again`"),
+            Self::Overview => view("overview"),
             Self::Doctor => view("doctor").wait_long(),
             // A health check does not wait for a server that stands still.
             Self::Ready => CommandRow { patience: Duration::from_secs(5), ..view("ready") },

@@ -8,12 +8,9 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use toolwarrant_base::text::clean;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_tasks::machine::{Happening, explain_end};
-use toolwarrant_tasks::store::{
-    CallFacts, Identity, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
-};
+use toolwarrant_tasks::history::describe_history;
+use toolwarrant_tasks::store::{CallFacts, Identity, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows};
 use toolwarrant_tasks::task::TaskId;
 
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -121,44 +118,29 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Com
     let filter = TaskFilter { application, tool, statuses, resource, target, since, until, before, limit, examine };
     let TaskRows { records, examined, next } = context.store.tasks(filter).await?;
     let tasks: Vec<_> = records.iter().map(|record| line(context, record, &names)).collect();
-    Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string())}))
+    let is_bounded = examined == EXAMINED_MAX && next.is_some();
+    let note = is_bounded.then_some("the latest 100,000 tasks were examined; narrow the time for older ones");
+    Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string()), "note": note}))
 }
 
 pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer {
     let id = TaskId::parse(task).ok_or_else(|| no_task(task))?;
     let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
     let mut shown = line(context, &record, &names(context).await);
-    let Record { task, refunded_at, call, .. } = record;
-    shown["deadline_at"] = json!(task.deadline_at);
+    let Record { task, identity: Identity { resource, .. }, refunded_at, call, .. } = record;
+    shown["resource"] = json!(resource);
     shown["refunded_at"] = json!(refunded_at);
-    shown["why"] = json!(explain_end(&task));
     shown["meaning"] = json!(task.outward_status().def(context.catalogue).map(|state| state.meaning));
     if let Some(CallFacts { request_id, key_id, arguments }) = call {
         shown["request_id"] = json!(request_id);
         shown["key_id"] = json!(key_id);
         shown["arguments"] = json!(arguments.and_then(|json| serde_json::from_str::<Value>(&json).ok()));
     }
-    shown["evidence"] = json!(task.evidence());
-    let timeline = context.store.timeline(id).await?;
-    let event = |TimelineEvent { at, phase, what }: &TimelineEvent| {
-        let mut row = json!({"at": at, "phase": phase, "what": clean(&what.to_string())});
-        if let Happening::Event(noted) = what {
-            row["event"] = clean_texts(json!(noted));
-        }
-        row
-    };
-    shown["timeline"] = timeline.iter().map(event).collect();
-    Ok(shown)
-}
-
-/// Cleans texts, because an upstream wrote some of them.
-fn clean_texts(value: Value) -> Value {
-    match value {
-        Value::String(text) => clean(&text).into(),
-        Value::Array(items) => items.into_iter().map(clean_texts).collect(),
-        Value::Object(members) => members.into_iter().map(|(name, value)| (name, clean_texts(value))).collect(),
-        other => other,
+    let (timeline, entries) = (context.store.timeline(id).await?, context.store.entries(id).await?);
+    if let Some(members) = shown.as_object_mut() {
+        members.extend(describe_history(&task, &timeline, &entries));
     }
+    Ok(shown)
 }
 
 fn parse(task: &str) -> Result<TaskId, OperatorError> {

@@ -21,7 +21,7 @@ pub(super) struct ConnectionPlace(u32, SocketUsers);
 impl SocketUsers {
     pub(super) fn admit(&self, stream: &UnixStream, channel: Channel) -> Option<ConnectionPlace> {
         let most = match channel {
-            Channel::OperateSocket | Channel::ViewSocket => CONNECTIONS_OF_USER,
+            Channel::OperateSocket | Channel::ViewSocket | Channel::Console => CONNECTIONS_OF_USER,
             Channel::OwnerSocket | Channel::Offline | Channel::Start => CONNECTIONS_MAX,
         };
         let user = stream.peer_cred().ok()?.uid();

@@ -57,6 +57,9 @@ pub fn explain_end(task: &Task) -> Option<String> {
             };
             format!("each of {attempts} sends is known to have done nothing ({why}), so the charge is reversed")
         }
+        TaskStatus::Timeout if task.finished_at < Some(task.deadline_at) => {
+            "a restore ended the task while it was in flight, so its outcome is unknown".to_owned()
+        }
         TaskStatus::Timeout => {
             let known = match answer {
                 Some(UpstreamAnswer::Ok) => "the platform reported success",

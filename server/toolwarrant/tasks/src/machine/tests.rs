@@ -403,7 +403,10 @@ fn the_end_of_a_task_is_explained_by_the_row_of_the_table_that_decided_it() {
         let said = explain_end(&task).unwrap_or_default();
         assert!(said.contains(expected), "{events:?}: {said}");
     }
-    assert_eq!(explain_end(&Task::new(policy(None, false), at(0))), None);
+    let in_flight = Task::new(policy(None, false), at(0));
+    assert_eq!(explain_end(&in_flight), None);
+    let restored = explain_end(&abandon(in_flight, at(3)).task).unwrap_or_default();
+    assert!(restored.contains("a restore ended the task"), "{restored}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod events;
 mod mutants;
 mod operator;
 mod pair;
+mod pictures;
 mod promises;
 mod sight;
 mod way;

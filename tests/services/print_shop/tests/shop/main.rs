@@ -4,6 +4,7 @@
 mod process;
 
 mod client;
+mod console;
 mod folders;
 mod grants;
 mod help;

@@ -178,7 +178,7 @@ async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
     assert!(said.contains("\"late\""), "what the leader has changed shows: {said}");
     let create = "app create later --permission print";
     let elsewhere = cluster.with_store(&format!("{create} --replica three"));
-    for (folder, line) in [(&waiting, create), (&third, &*elsewhere)] {
+    for (folder, line) in [(&waiting, create), (&waiting, "console"), (&third, &*elsewhere)] {
         let (code, said) = operate(folder, line).await;
         assert!(code == 5 && said.contains("the replica `one` on the machine"), "{code} {said}");
     }

@@ -323,6 +323,10 @@ impl TaskStore for Disk {
         self.drive.memory.timeline(id)
     }
 
+    fn entries(&self, id: TaskId) -> Stored<'_, Vec<LedgerRow>> {
+        self.drive.memory.entries(id)
+    }
+
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
         self.drive.memory.ledger(after, limit)
     }

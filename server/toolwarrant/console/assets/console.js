@@ -1,0 +1,92 @@
+// What a window does that a page without script does not: it keeps the page as the server would make
+// it now, says how long ago times were, and takes the code from the link. Every page works without.
+
+const policy = globalThis.trustedTypes?.createPolicy("console", { createHTML: (text) => text });
+const trusted = (text) => policy?.createHTML(text) ?? text;
+
+const door = document.getElementById("door");
+if (door) {
+  const code = location.hash.slice(1);
+  // The history keeps the link without the code.
+  if (location.hash) history.replaceState(null, "", location.pathname);
+  if (code) {
+    door.elements.code.value = code;
+    door.submit();
+  }
+}
+
+document.addEventListener("keydown", (event) => {
+  const find = document.getElementById("find");
+  if (event.key !== "/" || !find || event.target.closest("input, textarea, select")) return;
+  event.preventDefault();
+  find.focus();
+});
+
+function ago(time) {
+  const seconds = Math.round((Date.now() - Date.parse(time)) / 1000);
+  const units = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
+  const [size, unit] = units.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
+  const text = `${Math.abs(Math.trunc(seconds / size))} ${unit}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
+}
+
+function show_ages() {
+  for (const each of document.querySelectorAll("main time[datetime]")) each.title = `${each.dateTime}, ${ago(each.dateTime)}`;
+}
+
+/** Replaces the main part, and keeps the focus and the places of what scrolls. */
+function replace(html) {
+  const focus = document.activeElement?.closest("main") ? document.activeElement.id || document.activeElement.getAttribute("href") : null;
+  const places = [...document.querySelectorAll("main .wide")].map((each) => each.scrollLeft);
+  const held = document.createElement("template");
+  held.innerHTML = trusted(html);
+  document.getElementById("main").replaceWith(held.content);
+  document.querySelectorAll("main .wide").forEach((each, at) => (each.scrollLeft = places[at] ?? 0));
+  if (focus) document.querySelector(`main [id="${CSS.escape(focus)}"], main [href="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+  show_ages();
+}
+
+const is_busy = () => document.activeElement?.matches("main input, main select, main textarea") || document.getSelection()?.toString();
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const visible = () => new Promise((done) => {
+  if (!document.hidden) return done();
+  document.addEventListener("visibilitychange", function look() {
+    if (document.hidden) return;
+    document.removeEventListener("visibilitychange", look);
+    done();
+  });
+});
+
+async function live() {
+  const sign = document.getElementById("live");
+  for (;;) {
+    const tag = document.getElementById("main")?.dataset.tag;
+    if (!tag || !sign) return sign && (sign.textContent = "");
+    await visible();
+    const leaving = new AbortController();
+    const hide = () => document.hidden && leaving.abort();
+    document.addEventListener("visibilitychange", hide);
+    try {
+      const answer = await fetch(location, { headers: { "x-shown": tag }, signal: leaving.signal, cache: "no-store" });
+      if (answer.status === 401) return (sign.textContent = "ended");
+      sign.textContent = "live";
+      if (answer.status === 200) {
+        const html = await answer.text();
+        while (is_busy()) await pause(500);
+        replace(html);
+      }
+      await pause(500);
+    } catch {
+      if (!leaving.signal.aborted) {
+        sign.textContent = "no answer";
+        await pause(3_000);
+      }
+    } finally {
+      document.removeEventListener("visibilitychange", hide);
+    }
+  }
+}
+
+show_ages();
+setInterval(show_ages, 10_000);
+live();

@@ -1,0 +1,147 @@
+//! Acts as forms. A form has the inputs of its command. The command line's parser and `execute`
+//! judge what was filled in. The page of a form says what the act does, so it also is the
+//! confirmation of an act that cannot be undone.
+
+use crate::answer::{encode, show};
+use crate::lists::FormInput;
+use crate::markup::Markup;
+use crate::rendered::{Heading, Rendered};
+use crate::visit::ConsoleVisit;
+use askama::Template;
+use serde_json::Value;
+use toolwarrant_operator::cli::{CommandForm, describe_form};
+use toolwarrant_operator::{OperatorError, render};
+
+/// The acts on applications and keys, and those that cannot be undone.
+const ACTS: [(&str, &str, bool); 17] = [
+    ("app", "create", false),
+    ("app", "grant", false),
+    ("app", "revoke", false),
+    ("app", "suspend", false),
+    ("app", "resume", false),
+    ("app", "rename", false),
+    ("app", "rate", false),
+    ("app", "label", false),
+    ("app", "delete", true),
+    ("key", "create", false),
+    ("key", "rotate", true),
+    ("key", "end-old", true),
+    ("key", "expire", false),
+    ("key", "suspend", false),
+    ("key", "resume", false),
+    ("key", "label", false),
+    ("key", "revoke", true),
+];
+
+/// The acts on the targets of each resource.
+const OF_TARGETS: [&str; 3] = ["assign", "unassign", "set"];
+
+/// The field with the id of a form, which no input has.
+const FORM_ID: &str = "form-id";
+
+/// The field with the reason that is recorded.
+const REASON: &str = "reason";
+
+#[derive(Template)]
+#[template(path = "pages/act.html")]
+struct ActPage<'a> {
+    heading: Heading,
+    path: String,
+    about: Vec<&'a str>,
+    cannot_be_undone: bool,
+    inputs: Vec<FormInput>,
+    form_id: String,
+    button: String,
+    /// The object as it is now.
+    object: Markup,
+}
+
+#[derive(Template)]
+#[template(path = "pages/done.html")]
+struct DonePage {
+    heading: Heading,
+    back: (String, String),
+    body: Markup,
+    secret: Option<String>,
+}
+
+impl ConsoleVisit<'_> {
+    /// Returns the form of an act, and true if the act cannot be undone.
+    fn act_of(&self, group: &str, name: &str) -> Option<(CommandForm, bool)> {
+        let catalogue = self.console.catalogue;
+        let known = ACTS.iter().find(|(known, act, _)| *known == group && *act == name).map(|(_, _, ends)| *ends);
+        let of_target = || (catalogue.resource(group).is_some() && OF_TARGETS.contains(&name)).then_some(false);
+        let cannot_be_undone = known.or_else(of_target)?;
+        Some((describe_form(catalogue, &[group, name])?, cannot_be_undone))
+    }
+
+    pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {
+        let Some((form, cannot_be_undone)) = self.act_of(group, name) else { return Rendered::missing() };
+        let object = match (self.query_value("app"), self.query_value("key")) {
+            (_, Some(key)) => self.ask(&["key", "show", "--", key]).await.ok(),
+            (Some(app), _) => self.ask(&["app", "show", "--", app]).await.ok(),
+            _ => None,
+        };
+        let object = object.map(|object| show(self.console.catalogue, &render::for_people(object)));
+        let about = form.about.clone();
+        let title = format!("{group} {name}");
+        let mut inputs = self.inputs(form, &["yes"]).await;
+        // The page shows this object.
+        for input in inputs.iter_mut().filter(|input| ["app", "key"].contains(&input.input.name.as_str())) {
+            input.is_fixed = !input.value.is_empty();
+        }
+        let heading = Heading { error: error.as_ref().map(|error| error.message.clone()), ..Heading::of(&title) };
+        let page = ActPage {
+            heading,
+            path: format!("/act/{}/{}", encode(group), encode(name)),
+            about: about.split("\n\n").collect(),
+            cannot_be_undone,
+            inputs,
+            form_id: self.console.door.make_form(self.visitor),
+            button: title.clone(),
+            object: object.unwrap_or_default(),
+        };
+        let status = error.map_or(200, |error| Rendered::failure(&error).status);
+        Rendered { status, ..Rendered::of(&title, &page) }
+    }
+
+    /// Carries out the act with the fields of a form.
+    pub(crate) async fn act(&self, group: &str, name: &str) -> Rendered {
+        let Some((form, _)) = self.act_of(group, name) else { return Rendered::missing() };
+        let id = self.query_value(FORM_ID).unwrap_or_default();
+        if !self.console.door.take_form(self.visitor, id) {
+            let why = "this form was sent before, or is too old; nothing was done now. Look at the page, and fill it in again if needed";
+            return Rendered { status: 409, ..Rendered::failure(&OperatorError::refusal(why)) };
+        }
+        let mut fields = self.query.to_vec();
+        // The page of the form has asked.
+        fields.push(("yes".to_owned(), "on".to_owned()));
+        let mut visitor = self.visitor.clone();
+        if let Some(reason) = self.query_value(REASON) {
+            visitor.operator.claims.reason = Some(reason.to_owned());
+            visitor.operator.claims = visitor.operator.claims.limit();
+        }
+        let visit = ConsoleVisit { visitor: &visitor, ..*self };
+        match visit.ask_words(&form.fill(&[group, name], &fields)).await {
+            Ok(answer) => self.show_done(group, name, answer),
+            Err(error) => self.act_page(group, name, Some(error)).await,
+        }
+    }
+
+    fn show_done(&self, group: &str, name: &str, mut answer: Value) -> Rendered {
+        let secret = answer.get_mut("secret").map(Value::take);
+        let text = |name: &str| answer[name].as_str().map(str::to_owned);
+        let back = match (text("key_id"), text("id").or_else(|| text("application"))) {
+            (Some(key), _) => (format!("/keys/{}", encode(&key)), format!("to the key {key}")),
+            (_, Some(app)) if name != "delete" => {
+                let shown = text("name").unwrap_or_else(|| app.clone());
+                (format!("/applications/{}", encode(&app)), format!("to the application {shown}"))
+            }
+            _ => ("/applications".to_owned(), "to the applications".to_owned()),
+        };
+        let heading = Heading::of(&format!("done: {group} {name}"));
+        let body = show(self.console.catalogue, &render::for_people(answer));
+        let secret = secret.and_then(|secret| secret.as_str().map(str::to_owned));
+        Rendered::of("done", &DonePage { heading, back, body, secret })
+    }
+}

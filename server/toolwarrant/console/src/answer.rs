@@ -1,0 +1,165 @@
+//! Any answer of a command as tables and facts, with ids as links: the twin of the text that the
+//! command line shows.
+
+use crate::markup::Markup;
+use askama::Template;
+use serde_json::Value;
+use std::fmt::Write;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_operator::render;
+
+/// A value as it is shown.
+#[derive(Clone, Default)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) link: Option<String>,
+    /// The exact time, for a machine.
+    pub(crate) time: Option<String>,
+    pub(crate) class: &'static str,
+}
+
+/// A column: its heading, and the members of a row, of which the first that it has is shown.
+pub(crate) type Column = (&'static str, &'static [&'static str]);
+
+#[derive(Template)]
+#[template(path = "pages/table.html")]
+struct Table<'a> {
+    name: &'a str,
+    head: Vec<String>,
+    rows: Vec<Vec<Vec<Cell>>>,
+}
+
+#[derive(Template)]
+#[template(path = "pages/facts.html")]
+struct Facts {
+    facts: Vec<(String, Vec<Cell>)>,
+    parts: Vec<(String, Markup)>,
+}
+
+/// Writes the text as a part of a path or a query.
+pub(crate) fn encode(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+        out
+    })
+}
+
+pub(crate) fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// Returns the page of what a member names.
+fn link(catalogue: &Catalogue, name: &str, text: &str) -> Option<String> {
+    let page = match name {
+        "task_id" => "/tasks/",
+        "application" | "applications" | "application_name" => "/applications/",
+        "id" if text.starts_with("app_") => "/applications/",
+        "key_id" => "/keys/",
+        "act_id" | "request_id" | "object" | "target" => "/find?id=",
+        _ => {
+            let target =
+                catalogue.tools.iter().filter_map(|tool| tool.target.as_ref()).find(|target| target.arg == name)?;
+            return Some(format!("/fleet/{}/{}", target.resource, encode(text)));
+        }
+    };
+    let id = text.split(" (deleted ").next().unwrap_or(text);
+    Some(format!("{page}{}", encode(id)))
+}
+
+/// The class of a word of the framework, which also has a mark in the stylesheet.
+pub(crate) fn class_of(name: &str, value: &Value) -> &'static str {
+    match (name, value) {
+        (_, Value::Number(_)) => "number",
+        ("healthy" | "sound" | "ready" | "reachable", Value::Bool(true)) => "good",
+        ("healthy" | "sound" | "ready" | "reachable", Value::Bool(false)) => "bad",
+        ("status" | "outcome" | "state", Value::String(text)) => match text.as_str() {
+            "success" | "ok" | "live" => "good",
+            "success_unverified" | "expired" | "suspended" | "unconfirmed" | "unknown" => "doubtful",
+            "failed_silent" => "silent",
+            "dispatched" => "going",
+            "revoked" => "off",
+            "failed" | "timeout" | "fault" => "bad",
+            _ => "",
+        },
+        _ => "",
+    }
+}
+
+/// Returns the cells of a member: several for a list of names that are links.
+pub(crate) fn cells(catalogue: &Catalogue, name: &str, value: &Value) -> Vec<Cell> {
+    if let (Value::Array(items), "applications") = (value, name) {
+        return items.iter().flat_map(|item| cells(catalogue, name, item)).collect();
+    }
+    let text = if value.is_null() { String::new() } else { render::cell(value) };
+    let time = value.as_str().filter(|text| text.parse::<Timestamp>().is_ok() && text.len() == 24);
+    let shown = match time {
+        Some(time) => format!("{} {}", &time[5..10], &time[11..19]),
+        None => text.clone(),
+    };
+    let link = value.as_str().filter(|text| !text.is_empty()).and_then(|_| link(catalogue, name, &text));
+    vec![Cell { text: shown, link, time: time.map(str::to_owned), class: class_of(name, value) }]
+}
+
+/// Makes a table, whose name is for those who do not see it. Without columns, it has those that any row has.
+pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows: &[Value]) -> Markup {
+    let cell = |row: &Value, (_, paths): &Column| {
+        let found = paths.iter().find_map(|path| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            row.pointer(path).filter(|value| !value.is_null()).map(|value| cells(catalogue, name, value))
+        });
+        found.unwrap_or_default()
+    };
+    if !columns.is_empty() {
+        let head = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+        let rows = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
+        return Markup::of(&Table { name, head, rows });
+    }
+    let mut names: Vec<&str> = Vec::new();
+    // Rows in a row are for its own page.
+    let is_empty = |value: &Value| {
+        has_rows(value)
+            || value.is_null()
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(|m| m.is_empty())
+    };
+    for (name, value) in rows.iter().filter_map(Value::as_object).flatten() {
+        if !is_empty(value) && !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let head = names.iter().map(|name| words(name)).collect();
+    let row = |row: &Value| names.iter().map(|name| cells(catalogue, name, &row[*name])).collect();
+    Markup::of(&Table { name, head, rows: rows.iter().map(row).collect() })
+}
+
+pub(crate) fn has_rows(value: &Value) -> bool {
+    value.as_array().is_some_and(|rows| rows.iter().any(Value::is_object))
+}
+
+/// Shows an answer whole.
+pub(crate) fn show(catalogue: &Catalogue, answer: &Value) -> Markup {
+    show_named(catalogue, "list", answer)
+}
+
+fn show_named(catalogue: &Catalogue, name: &str, answer: &Value) -> Markup {
+    match answer {
+        Value::Array(rows) => table(catalogue, name, &[], rows),
+        Value::Object(members) => {
+            let (mut facts, mut parts) = (Vec::new(), Vec::new());
+            for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+                let is_part = has_rows(value)
+                    || value.is_object() && ["task", "key", "act", "application"].contains(&name.as_str());
+                match is_part {
+                    true => parts.push((words(name), show_named(catalogue, &words(name), value))),
+                    false => facts.push((words(name), cells(catalogue, name, value))),
+                }
+            }
+            Markup::of(&Facts { facts, parts })
+        }
+        other => Markup::of(&Facts { facts: vec![(String::new(), cells(catalogue, "", other))], parts: Vec::new() }),
+    }
+}

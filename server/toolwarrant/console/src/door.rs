@@ -1,0 +1,191 @@
+//! The door: codes that work once, and the sessions of those who came in. Codes and session ids are
+//! kept as hashes, in memory alone, so they end with the server.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::random::Random;
+use toolwarrant_base::{hex, ignore_poison};
+use toolwarrant_core::act::Operator;
+
+const CODE_LASTS: Duration = Duration::from_secs(60);
+
+const IDLE_MAX: Duration = Duration::from_mins(30);
+const SESSION_LASTS: Duration = Duration::from_hours(12);
+
+/// The oldest ends for a new one.
+const SESSIONS_MAX: usize = 32;
+const CODES_MAX: usize = 32;
+const FORMS_MAX: usize = 128;
+
+pub(crate) struct Door {
+    clock: Clock,
+    random: Random,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Default)]
+struct Inside {
+    codes: VecDeque<Code>,
+    sessions: VecDeque<DoorSession>,
+}
+
+struct Code {
+    hash: [u8; 32],
+    until: Timestamp,
+    operator: Operator,
+}
+
+struct DoorSession {
+    hash: [u8; 32],
+    /// The name of the session, which opens nothing.
+    id: String,
+    operator: Operator,
+    began_at: Timestamp,
+    used_at: Timestamp,
+    /// The ids of forms that were shown and not sent.
+    forms: VecDeque<String>,
+}
+
+/// A request in a session.
+#[derive(Clone)]
+pub(crate) struct Visitor {
+    pub(crate) session: String,
+    pub(crate) operator: Operator,
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text).into()
+}
+
+fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    one.ct_eq(other).into()
+}
+
+impl DoorSession {
+    fn ends_at(&self) -> Timestamp {
+        self.used_at.plus(IDLE_MAX).min(self.began_at.plus(SESSION_LASTS))
+    }
+}
+
+impl Door {
+    pub(crate) fn new(clock: Clock, random: Random) -> Self {
+        Self { clock, random, inside: Mutex::default() }
+    }
+
+    /// Drops all that has ended before.
+    fn inside(&self) -> (MutexGuard<'_, Inside>, Timestamp) {
+        let (mut inside, now) = (ignore_poison(self.inside.lock()), self.clock.now());
+        inside.codes.retain(|code| code.until > now);
+        inside.sessions.retain(|session| session.ends_at() > now);
+        (inside, now)
+    }
+
+    fn random_text<const N: usize>(&self) -> Result<String, String> {
+        self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(|error| error.to_string())
+    }
+
+    /// Returns the code, and the time until which it works.
+    pub(crate) fn make_code(&self, operator: Operator) -> Result<(String, Timestamp), String> {
+        let code = self.random_text::<16>()?;
+        let (mut inside, now) = self.inside();
+        let until = now.plus(CODE_LASTS);
+        inside.codes.push_back(Code { hash: hash(&code), until, operator });
+        while inside.codes.len() > CODES_MAX {
+            inside.codes.pop_front();
+        }
+        Ok((code, until))
+    }
+
+    /// Takes a code, and returns the id of a new session for the cookie.
+    pub(crate) fn enter(&self, code: &str) -> Option<String> {
+        let (secret, id) = (self.random_text::<32>().ok()?, self.random_text::<4>().ok()?);
+        let sent = hash(code);
+        let (mut inside, now) = self.inside();
+        let place = inside.codes.iter().position(|code| is_same(&code.hash, &sent))?;
+        let Code { operator, .. } = inside.codes.remove(place)?;
+        let (session, role) = (&id, operator.role);
+        tracing::info!(session, ?role, operator = operator.name, "a browser enters the console");
+        inside.sessions.push_back(DoorSession {
+            hash: hash(&secret),
+            id,
+            operator,
+            began_at: now,
+            used_at: now,
+            forms: VecDeque::new(),
+        });
+        while inside.sessions.len() > SESSIONS_MAX {
+            inside.sessions.pop_front();
+        }
+        Some(secret)
+    }
+
+    /// Returns the visitor with this cookie. A request that waits for a change is no use.
+    pub(crate) fn admit(&self, cookie: &str, is_use: bool) -> Option<Visitor> {
+        let sent = hash(cookie);
+        let (mut inside, now) = self.inside();
+        let session = inside.sessions.iter_mut().find(|session| is_same(&session.hash, &sent))?;
+        if is_use {
+            session.used_at = now;
+        }
+        Some(Visitor { session: session.id.clone(), operator: session.operator.clone() })
+    }
+
+    /// Makes the id of a form. An empty one is never taken.
+    pub(crate) fn make_form(&self, visitor: &Visitor) -> String {
+        let id = self.random_text::<16>().unwrap_or_default();
+        let (mut inside, _) = self.inside();
+        if let Some(session) = inside.sessions.iter_mut().find(|session| session.id == visitor.session) {
+            session.forms.push_back(id.clone());
+            while session.forms.len() > FORMS_MAX {
+                session.forms.pop_front();
+            }
+        }
+        id
+    }
+
+    /// Returns true for the id of a form the first time that it is sent.
+    pub(crate) fn take_form(&self, visitor: &Visitor, id: &str) -> bool {
+        let (mut inside, _) = self.inside();
+        let session = inside.sessions.iter_mut().find(|session| session.id == visitor.session);
+        let place = session.and_then(|session| {
+            let place = session.forms.iter().position(|known| known == id && !id.is_empty())?;
+            session.forms.remove(place)
+        });
+        place.is_some()
+    }
+
+    pub(crate) fn end(&self, session: Option<&str>) -> Vec<String> {
+        let (mut inside, _) = self.inside();
+        let is_meant = |known: &DoorSession| session.is_none_or(|id| known.id == id);
+        let ended: Vec<_> =
+            inside.sessions.iter().filter(|known| is_meant(known)).map(|known| known.id.clone()).collect();
+        inside.sessions.retain(|known| !is_meant(known));
+        if session.is_none() {
+            inside.codes.clear();
+        }
+        ended
+    }
+
+    pub(crate) fn list(&self) -> Value {
+        let (inside, _) = self.inside();
+        let line = |session: &DoorSession| {
+            let DoorSession { id, operator, began_at, used_at, .. } = session;
+            let (by, role, ends_at) = (&operator.name, operator.role, session.ends_at());
+            json!({"session": id, "by": by, "role": role, "began_at": began_at, "used_at": used_at, "ends_at": ends_at})
+        };
+        inside.sessions.iter().map(line).collect()
+    }
+
+    pub(crate) fn is_unused(&self) -> bool {
+        let (inside, _) = self.inside();
+        inside.codes.is_empty() && inside.sessions.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! The pages. Each asks commands, and puts the answers into a template.
+
+mod fleet;
+mod overview;
+mod shell;
+mod single;
+mod task;
+
+pub(crate) use fleet::is_fleet;
+pub(crate) use shell::{Shell, SignIn, tag};

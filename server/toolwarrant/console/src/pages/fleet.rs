@@ -1,0 +1,206 @@
+//! The pages of targets: all of a resource as cells that keep their places, and one of them.
+
+use crate::answer::{encode, show, table};
+use crate::lists::LINES;
+use crate::markup::Markup;
+use crate::rendered::{Heading, Rendered};
+use crate::visit::ConsoleVisit;
+use askama::Template;
+use serde_json::{Value, json};
+use std::time::Duration;
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_operator::render;
+
+/// More targets than this are a table, a page at a time.
+const CELLS_MAX: u64 = 2_000;
+const ROWS: u64 = 200;
+
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// By the position of the state in the contract. The classes `c0` to `c7` have the colours.
+const MARKS: [&str; 8] = ["■", "□", "▨", "◪", "◧", "▤", "▥", "◫"];
+
+pub(crate) fn is_fleet(catalogue: &Catalogue, resource: &str) -> bool {
+    catalogue.resource(resource).is_some()
+}
+
+struct FleetCell {
+    id: String,
+    path: String,
+    mark: &'static str,
+    class: usize,
+    is_dim: bool,
+    text: String,
+}
+
+/// A value to filter by: its name, its count, its mark, and the path of the page with it.
+struct Choice {
+    name: String,
+    count: u64,
+    mark: &'static str,
+    class: usize,
+    path: String,
+    is_chosen: bool,
+}
+
+#[derive(Template)]
+#[template(path = "pages/fleet.html")]
+struct FleetPage<'a> {
+    heading: Heading,
+    path: String,
+    app: &'a str,
+    prefix: &'a str,
+    count: u64,
+    states: Vec<Choice>,
+    offers: Vec<Choice>,
+    cells: Vec<FleetCell>,
+    table: Markup,
+    other: (String, &'static str),
+    next: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "pages/target.html")]
+struct TargetPage {
+    heading: Heading,
+    shown: Markup,
+    seen_by: Markup,
+    tasks: Markup,
+    lines: Markup,
+}
+
+impl ConsoleVisit<'_> {
+    pub(crate) async fn fleet(&self, resource: &str) -> Rendered {
+        let [app, prefix] = ["app", "prefix"].map(|name| self.query_value(name));
+        let filters = [app.map(|app| format!("--app={app}")), prefix.map(|prefix| format!("--prefix={prefix}"))];
+        let filters: Vec<String> = filters.into_iter().flatten().collect();
+        let words =
+            |name: &str, more: &[String]| [&[resource.to_owned(), name.to_owned()], &filters[..], more].concat();
+        let mut heading = Heading::of(&format!("{resource}s"));
+        // A contract without states has no counts.
+        let counts = self.ask_words(&words("states", &[])).await.unwrap_or_default();
+        let count = counts["count"].as_u64().unwrap_or_default();
+        let is_table = self.query_value("as") == Some("table") || count > CELLS_MAX;
+        let limit = if is_table { ROWS } else { CELLS_MAX };
+        let after = self.query_value("after").map(|after| format!("--after={after}"));
+        let asked = words("list", &[vec![format!("--limit={limit}")], after.into_iter().collect()].concat());
+        let rows = match self.ask_words(&asked).await {
+            Ok(rows) => rows.as_array().cloned().unwrap_or_default(),
+            Err(error) => {
+                heading.error = Some(error.message);
+                Vec::new()
+            }
+        };
+        let (state, offer) = (self.query_value("state"), self.query_value("offers"));
+        let is_meant = |row: &Value| {
+            state.is_none_or(|state| row["state"] == state)
+                && offer.is_none_or(|offer| row["capabilities"][offer] == true)
+        };
+        let next = rows.last().filter(|_| is_table && rows.len() as u64 == limit).map(id_of);
+        let cells = if is_table { &[][..] } else { &rows };
+        let page = FleetPage {
+            heading,
+            path: format!("/fleet/{resource}"),
+            app: app.unwrap_or_default(),
+            prefix: prefix.unwrap_or_default(),
+            count,
+            states: self.choices(resource, "state", &counts["states"]),
+            offers: self.choices(resource, "offers", &counts["offers"]),
+            cells: cells.iter().map(|row| self.cell(resource, row, is_meant(row))).collect(),
+            table: match is_table {
+                true => {
+                    let meant: Vec<_> = rows.iter().filter(|row| is_meant(row)).cloned().collect();
+                    table(self.console.catalogue, resource, &[], &meant)
+                }
+                false => Markup::default(),
+            },
+            other: match is_table {
+                true => (self.fleet_path(resource, "as", ""), "as cells"),
+                false => (self.fleet_path(resource, "as", "table"), "as a table"),
+            },
+            next: next.map(|id| self.fleet_path(resource, "after", &id)),
+        };
+        let mut rendered = Rendered { live: Some(LOOK_EVERY), ..Rendered::of(&format!("{resource}s"), &page) };
+        rendered.words = asked;
+        rendered
+    }
+
+    fn fleet_path(&self, resource: &str, name: &str, value: &str) -> String {
+        let kept = self.query.iter().filter(|(known, _)| known != name && known != "after");
+        let pairs = kept.map(|(known, value)| (known.as_str(), value.as_str())).chain([(name, value)]);
+        let pairs = pairs.filter(|(_, value)| !value.is_empty());
+        let query: Vec<_> = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+        format!("/fleet/{resource}?{}", query.join("&"))
+    }
+
+    fn choices(&self, resource: &str, name: &str, counts: &Value) -> Vec<Choice> {
+        let chosen = self.query_value(name);
+        let choice = |(value, count): (&String, &Value)| {
+            let is_chosen = chosen == Some(value);
+            let (class, mark) = if name == "state" { self.mark(resource, value) } else { (0, "") };
+            let path = self.fleet_path(resource, name, if is_chosen { "" } else { value });
+            Choice { name: value.clone(), count: count.as_u64().unwrap_or_default(), mark, class, path, is_chosen }
+        };
+        counts.as_object().into_iter().flatten().map(choice).collect()
+    }
+
+    fn mark(&self, resource: &str, state: &str) -> (usize, &'static str) {
+        let states = self.console.catalogue.resource(resource).map_or(&[][..], |resource| resource.states);
+        let place = states.iter().position(|known| *known == state).unwrap_or(0) % MARKS.len();
+        (place, MARKS[place])
+    }
+
+    fn cell(&self, resource: &str, row: &Value, is_meant: bool) -> FleetCell {
+        let id = id_of(row);
+        let state = row["state"].as_str().unwrap_or_default();
+        let (class, mark) = self.mark(resource, state);
+        let offers = render::cell(&row["capabilities"]);
+        let text = format!("{id}: {state}, offers {offers}");
+        FleetCell { path: format!("/fleet/{resource}/{}", encode(&id)), id, mark, class, is_dim: !is_meant, text }
+    }
+
+    pub(crate) async fn target(&self, resource: &str, id: &str) -> Rendered {
+        let asked = [resource, "list", &format!("--prefix={id}"), "--limit=1"];
+        let row = match self.ask(&asked).await {
+            Ok(rows) => rows.get(0).filter(|row| id_of(row) == id).cloned().unwrap_or_default(),
+            Err(error) => return Rendered::failure(&error),
+        };
+        let found = ["find", "--", id];
+        let found = match self.ask(&found).await {
+            Ok(found) => found,
+            Err(error) => return Rendered::failure(&error),
+        };
+        let catalogue = self.console.catalogue;
+        let rows = |name: &str| render::for_people(found[name].clone()).as_array().cloned().unwrap_or_default();
+        let mut heading = Heading::of(&format!("{resource} {id}"));
+        let target = catalogue.resources.len() == 1;
+        let target = if target { resource } else { "target" };
+        heading.acts = vec![
+            (format!("/tasks?{target}={}", encode(id)), "all its tasks".to_owned()),
+            (format!("/audit?on={}", encode(id)), "all its calls".to_owned()),
+        ];
+        let seen_by = json!({"applications": row["applications"]});
+        let page = TargetPage {
+            heading,
+            shown: show(catalogue, &without(row, "applications")),
+            seen_by: show(catalogue, &seen_by),
+            tasks: table(catalogue, "latest tasks", &[], &rows("tasks")),
+            lines: table(catalogue, "latest calls", LINES, &rows("lines")),
+        };
+        let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
+        Rendered { live: Some(LOOK_EVERY), ..rendered }
+    }
+}
+
+/// The first member of a row is the id.
+fn id_of(row: &Value) -> String {
+    let first = row.as_object().and_then(|members| members.values().next());
+    first.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn without(mut row: Value, name: &str) -> Value {
+    if let Some(members) = row.as_object_mut() {
+        members.shift_remove(name);
+    }
+    row
+}

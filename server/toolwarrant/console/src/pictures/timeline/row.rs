@@ -1,0 +1,121 @@
+//! A row of a stored timeline: its place among the lanes, and its words.
+
+use serde_json::Value;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_tasks::machine::{Event, Noted, Refusal, Sent};
+use toolwarrant_tasks::task::{Phase, TaskStatus, Verdict};
+
+/// From top to bottom. The contract names the target.
+pub(super) const LANES: [&str; 5] = ["caller", "server", "platform", "target", "ledger"];
+const CALLER: usize = 0;
+pub(super) const SERVER: usize = 1;
+const PLATFORM: usize = 2;
+pub(super) const TARGET: usize = 3;
+pub(super) const LEDGER: usize = 4;
+
+pub(super) struct StoredRow {
+    pub(super) at: Timestamp,
+    /// After the event.
+    pub(super) phase: String,
+    what: String,
+    /// `None` for the acceptance, and for an event of another version.
+    event: Option<Event>,
+}
+
+/// Lane, kind and text.
+type LaneMark = (usize, &'static str, String);
+
+/// Leaves out rows without a time.
+pub(super) fn read_rows(timeline: &Value) -> Vec<StoredRow> {
+    let read = |row: &Value| {
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let event = serde_json::from_value::<Noted>(row["event"].clone()).ok().map(|noted| noted.event);
+        Some(StoredRow { at: text("at").parse().ok()?, phase: text("phase"), what: text("what"), event })
+    };
+    timeline.as_array().into_iter().flatten().filter_map(read).collect()
+}
+
+impl StoredRow {
+    pub(super) fn is_verifying(&self) -> bool {
+        self.phase == Phase::Verifying.as_str()
+    }
+
+    pub(super) fn reading_begun(&self) -> Option<Timestamp> {
+        match self.event {
+            Some(Event::Probed(_, begun)) => Some(begun),
+            _ => None,
+        }
+    }
+
+    /// Returns lane and kind of the work that goes on until the next row.
+    pub(super) fn work(&self) -> Option<(usize, &'static str)> {
+        match (Phase::parse(&self.phase)?, &self.event) {
+            (Phase::Baseline, Some(Event::Baseline(_))) => None,
+            (Phase::Baseline, _) => Some((SERVER, "read")),
+            (Phase::Sending, _) => Some((SERVER, "send")),
+            (Phase::Polling, _) => Some((PLATFORM, "work")),
+            (Phase::Ready | Phase::Verifying | Phase::Done(_), _) => None,
+        }
+    }
+
+    pub(super) fn end_mark(&self) -> Option<LaneMark> {
+        let Phase::Done(status) = Phase::parse(&self.phase)? else { return None };
+        let kind = match status {
+            TaskStatus::Success => "good",
+            TaskStatus::Failed | TaskStatus::FailedSilent => "bad",
+            TaskStatus::SuccessUnverified | TaskStatus::Timeout | TaskStatus::Dispatched => "open",
+        };
+        Some((SERVER, kind, format!("◆ {}", status.as_str())))
+    }
+
+    pub(super) fn mark(&self, is_first: bool) -> Option<LaneMark> {
+        let (lane, kind, text) = match self.event.as_ref() {
+            None if is_first => (CALLER, "plain", "● asked"),
+            None => (SERVER, "plain", "│ note"),
+            Some(Event::Due) if self.is_verifying() => (PLATFORM, "open", "○ no answer"),
+            Some(Event::Due) => return None,
+            Some(Event::Found) => (SERVER, "plain", "│ restart"),
+            Some(Event::TakenOver) => (SERVER, "plain", "│ takeover"),
+            Some(Event::Baseline(Some(_))) => (TARGET, "plain", "● before"),
+            Some(Event::Baseline(None)) => (TARGET, "open", "○ unreadable"),
+            Some(Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => return Some(answer_mark(sent)),
+            Some(Event::LookedUp(Some(None))) => (PLATFORM, "open", "○ not known"),
+            Some(Event::LookedUp(None)) => (PLATFORM, "open", "○ no answer"),
+            Some(Event::Probed(reading, _)) => match reading.verdict {
+                Verdict::Present => (TARGET, "good", "◆ present"),
+                Verdict::Absent => (TARGET, "bad", "◇ absent"),
+                Verdict::Unreadable => (TARGET, "open", "○ unreadable"),
+                Verdict::Undecidable => (TARGET, "open", "○ undecidable"),
+            },
+        };
+        Some((lane, kind, text.to_owned()))
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let Some(rest) = self.what.strip_prefix("due").filter(|_| self.event == Some(Event::Due)) else {
+            return self.what.clone();
+        };
+        let what = match Phase::parse(&self.phase) {
+            Some(Phase::Baseline) => "the server reads before the send",
+            Some(Phase::Sending) => "the server sends",
+            Some(Phase::Done(_)) => "the server ends the task",
+            Some(Phase::Verifying) => "the server counts the send as not answered",
+            Some(Phase::Ready | Phase::Polling) | None => "the server goes on",
+        };
+        format!("{what}{rest}")
+    }
+}
+
+fn answer_mark(sent: &Sent) -> LaneMark {
+    let (lane, kind, text) = match sent {
+        Sent::Ok => (PLATFORM, "good", "● done".to_owned()),
+        Sent::Err(_) => (PLATFORM, "bad", "× failed".to_owned()),
+        Sent::Refused(Refusal { code, is_busy: true, .. }) => (PLATFORM, "bad", format!("× busy {code}")),
+        Sent::Refused(Refusal { code, .. }) => (PLATFORM, "bad", format!("× refused {code}")),
+        Sent::Pending(_) => (PLATFORM, "open", "○ accepted".to_owned()),
+        Sent::NoAnswer(_) => (PLATFORM, "open", "○ no answer".to_owned()),
+        Sent::Unsure(_) => (PLATFORM, "open", "○ unknown".to_owned()),
+        Sent::NotSent(_) => (SERVER, "bad", "× not sent".to_owned()),
+    };
+    (lane, kind, text)
+}

@@ -1,0 +1,73 @@
+//! A page without the shell around it, which all pages share.
+
+use crate::markup::Markup;
+use askama::Template;
+use std::time::Duration;
+use toolwarrant_operator::{FailureCode, OperatorError};
+
+/// A page without its shell.
+pub(crate) struct Rendered {
+    pub(crate) status: u16,
+    pub(crate) title: String,
+    pub(crate) main: Markup,
+    /// The time after which a window that shows it looks for a change.
+    pub(crate) live: Option<Duration>,
+    /// The words of the command with the same answer.
+    pub(crate) words: Vec<String>,
+}
+
+/// The head of a page.
+#[derive(Default)]
+pub(crate) struct Heading {
+    pub(crate) title: String,
+    /// The paths of the acts on what the page shows, and their names.
+    pub(crate) acts: Vec<(String, String)>,
+    pub(crate) error: Option<String>,
+}
+
+/// A page with one body.
+#[derive(Template)]
+#[template(path = "pages/single.html")]
+pub(crate) struct SinglePage {
+    pub(crate) heading: Heading,
+    pub(crate) body: Markup,
+}
+
+impl Heading {
+    pub(crate) fn of(title: &str) -> Self {
+        Self { title: title.to_owned(), ..Self::default() }
+    }
+}
+
+impl Rendered {
+    pub(crate) fn of(title: &str, template: &impl Template) -> Self {
+        let main = Markup::of(template);
+        Self { status: 200, title: title.to_owned(), main, live: None, words: Vec::new() }
+    }
+
+    pub(crate) fn with_words(mut self, words: &[&str]) -> Self {
+        self.words = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    pub(crate) fn missing() -> Self {
+        Self::failure(&OperatorError::not_found("the console has no such page"))
+    }
+
+    pub(crate) fn failure(error: &OperatorError) -> Self {
+        let status = match error.code {
+            FailureCode::NotFound => 404,
+            FailureCode::NotAllowed => 403,
+            FailureCode::Usage | FailureCode::Refused => 400,
+            FailureCode::Unavailable => 503,
+        };
+        let title = match error.code {
+            FailureCode::NotFound => "not found",
+            FailureCode::NotAllowed => "not allowed",
+            FailureCode::Usage | FailureCode::Refused => "refused",
+            FailureCode::Unavailable => "not available",
+        };
+        let heading = Heading { error: Some(error.message.clone()), ..Heading::of(title) };
+        Self { status, ..Self::of(title, &SinglePage { heading, body: Markup::default() }) }
+    }
+}

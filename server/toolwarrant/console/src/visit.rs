@@ -1,0 +1,40 @@
+//! One request of a visitor: it asks commands with the rights of its session.
+
+use crate::door::Visitor;
+use crate::state::ConsoleState;
+use serde_json::Value;
+use toolwarrant_core::act::Role;
+use toolwarrant_operator::cli::parse_words;
+use toolwarrant_operator::socket::CommandReceiver;
+use toolwarrant_operator::{OperatorCommand, OperatorError};
+
+#[derive(Clone, Copy)]
+pub(crate) struct ConsoleVisit<'a> {
+    pub(crate) console: &'a ConsoleState,
+    pub(crate) receiver: &'a dyn CommandReceiver,
+    pub(crate) visitor: &'a Visitor,
+    pub(crate) query: &'a [(String, String)],
+}
+
+impl<'a> ConsoleVisit<'a> {
+    pub(crate) async fn ask(&self, words: &[&str]) -> Result<Value, OperatorError> {
+        self.ask_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).await
+    }
+
+    pub(crate) async fn ask_words(&self, words: &[String]) -> Result<Value, OperatorError> {
+        let command: OperatorCommand = parse_words(self.console.catalogue, words)?;
+        self.receiver.carry_out(&self.visitor.operator, command).await
+    }
+
+    /// Returns a value of the query that is not empty.
+    pub(crate) fn query_value(&self, name: &str) -> Option<&'a str> {
+        let value = self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// Returns the links to acts that the session may use, and all other links.
+    pub(crate) fn permit_acts(&self, acts: Vec<(String, String)>) -> Vec<(String, String)> {
+        let may_act = self.visitor.operator.role >= Role::Operate;
+        acts.into_iter().filter(|(path, _)| may_act || !path.starts_with("/act/")).collect()
+    }
+}

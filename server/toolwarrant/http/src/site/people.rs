@@ -1,0 +1,240 @@
+//! The listener of a site for people, who come with a browser. It judges where a request comes from
+//! before the site sees it: the host, the origin, and the page that sent a form. The site knows
+//! neither headers nor connections. Start at [`serve`].
+
+use super::{OF_PEOPLE, PagePolicy, protect};
+use crate::edge::{self, BodyRoom, ConnectionLimiter, Limits, Peer, Responder};
+use axum::body::{Body, HttpBody};
+use axum::http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use percent_encoding::percent_decode;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use toolwarrant_base::BoxFuture;
+
+/// Enough for a few windows of a few people.
+const CONNECTIONS: usize = 256;
+const CONNECTIONS_PER_ADDRESS: usize = 128;
+
+const FORM_MAX: usize = 64 * 1024;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The names and values of a query or a form, in its order.
+pub type FormFields = Vec<(String, String)>;
+
+/// A request that comes from a page of the site, or from the address bar.
+pub struct SiteRequest<'a> {
+    pub path: &'a str,
+    /// The parts of the path, decoded.
+    pub parts: Vec<String>,
+    pub query: FormFields,
+    /// The fields of a POST.
+    pub form: Option<FormFields>,
+    pub cookie: Option<&'a str>,
+    /// The tag of the page that the browser shows, which waits for another.
+    pub shown: Option<&'a str>,
+}
+
+pub enum SiteAnswer {
+    Page {
+        status: u16,
+        html: String,
+    },
+    /// The page at this path, with this new value of the cookie. An empty value deletes it.
+    See {
+        path: String,
+        cookie: Option<String>,
+    },
+    File {
+        content_type: &'static str,
+        text: &'static str,
+    },
+    Nothing,
+}
+
+pub trait PeopleSite: Send + Sync + 'static {
+    /// Returns true if the site has this host and port.
+    fn is_at(&self, host: &str) -> bool;
+
+    /// Returns the name of the cookie.
+    fn cookie(&self) -> &'static str;
+
+    fn answer<'a>(&'a self, request: SiteRequest<'a>) -> BoxFuture<'a, SiteAnswer>;
+}
+
+/// Serves until `stop`, and ends requests in flight a moment later.
+pub async fn serve(listener: TcpListener, site: Arc<dyn PeopleSite>, stop: impl Future<Output = ()>) {
+    let limits = Limits {
+        connections: CONNECTIONS,
+        connections_per_address: CONNECTIONS_PER_ADDRESS,
+        body_bytes: FORM_MAX,
+        grace: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let responder = SiteResponder { site, limits };
+    edge::serve(listener, responder, ConnectionLimiter::new(limits), None, stop).await;
+}
+
+struct SiteResponder {
+    site: Arc<dyn PeopleSite>,
+    limits: Limits,
+}
+
+impl Responder for SiteResponder {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Body>> {
+        Box::pin(async move {
+            let (head, mut body) = request.into_parts();
+            let answer = self.answer(&head, &mut body, &peer).await;
+            let mut response = match answer {
+                Ok(SiteAnswer::Page { status, html }) => {
+                    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                    make(status, "text/html; charset=utf-8", html)
+                }
+                Ok(SiteAnswer::See { path, cookie }) => see(&path, cookie.map(|value| (self.site.cookie(), value))),
+                Ok(SiteAnswer::File { content_type, text }) => make(StatusCode::OK, content_type, text),
+                Ok(SiteAnswer::Nothing) => make(StatusCode::NO_CONTENT, "text/plain", ""),
+                Err((status, why)) => make(status, "text/plain; charset=utf-8", why),
+            };
+            let is_asset =
+                response.headers().get(CONTENT_TYPE).is_some_and(|kind| ASSETS.iter().any(|own| kind == own));
+            let policy = match is_asset && response.status() == StatusCode::OK {
+                true => PagePolicy { cache: "public, max-age=31536000, immutable", ..OF_PEOPLE },
+                false => OF_PEOPLE,
+            };
+            protect(response.headers_mut(), &policy);
+            edge::skip_rest(body, Some(&*peer)).await;
+            response
+        })
+    }
+}
+
+/// Files with these types have their hash in their path.
+pub const ASSETS: [&str; 3] = ["text/css; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"];
+
+type Refused = (StatusCode, &'static str);
+
+impl SiteResponder {
+    async fn answer(
+        &self,
+        Parts { method, uri, headers, .. }: &Parts,
+        body: impl HttpBody<Data = Bytes> + Unpin,
+        peer: &Peer,
+    ) -> Result<SiteAnswer, Refused> {
+        let host = once(headers, &HOST)?.filter(|host| self.site.is_at(host));
+        let host = host.ok_or((StatusCode::FORBIDDEN, "the console is not at this host; open the whole link\n"))?;
+        if uri.authority().is_some() {
+            return Err((StatusCode::BAD_REQUEST, "this is no proxy\n"));
+        }
+        judge_origin(headers, host, method == Method::POST)?;
+        let form = match *method {
+            Method::GET => None,
+            Method::POST if once(headers, &CONTENT_TYPE)? == Some(FORM) => {
+                let read = edge::read_body(body, Some(peer), BodyRoom::Unverified, &self.limits).await;
+                let body = read.map_err(|_| (StatusCode::BAD_REQUEST, "the form is too large or did not arrive\n"))?;
+                Some(parse_fields(&body))
+            }
+            Method::POST => return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "a form is expected\n")),
+            _ => return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET and POST are answered here\n")),
+        };
+        let name = self.site.cookie();
+        let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies.flat_map(|line| line.split("; ")).filter_map(|pair| pair.split_once('='));
+        let request = SiteRequest {
+            path: uri.path(),
+            parts: uri.path().split('/').skip(1).map(|part| decode(part.as_bytes())).collect(),
+            query: parse_fields(uri.query().unwrap_or_default().as_bytes()),
+            form,
+            cookie: cookies.find(|(known, _)| *known == name).map(|(_, value)| value),
+            shown: once(headers, &SHOWN)?,
+        };
+        let left = async {
+            match edge::patience(Some(peer)) {
+                toolwarrant_core::tasks::LongPoll::Until(hangup) => hangup.wait().await,
+                _ => std::future::pending().await,
+            }
+        };
+        let is_form = request.form.is_some();
+        tokio::select! {
+            answer = self.site.answer(request) => Ok(answer),
+            () = left, if !is_form => Ok(SiteAnswer::Nothing),
+        }
+    }
+}
+
+const SHOWN: HeaderName = HeaderName::from_static("x-shown");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// Accepts a form only from a page of the site itself. A page on another port of this host is of
+/// the same site, and its requests carry the cookie. Other pages may only link to the site.
+fn judge_origin(headers: &HeaderMap, host: &str, is_form: bool) -> Result<(), Refused> {
+    let origin = once(headers, &ORIGIN)?;
+    let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| origin == host);
+    let allowed = origin.is_none_or(is_own)
+        && match (once(headers, &FETCH_SITE)?, is_form) {
+            (Some("same-origin"), _) => true,
+            (Some("none") | None, false) => true,
+            (None, true) => origin.is_some(),
+            (Some(_), true) => false,
+            (Some(_), false) => {
+                once(headers, &FETCH_MODE)? == Some("navigate") && once(headers, &FETCH_DEST)? == Some("document")
+            }
+        };
+    match allowed {
+        true => Ok(()),
+        false => Err((StatusCode::FORBIDDEN, "this request does not come from a page of the console\n")),
+    }
+}
+
+/// Refuses a header that occurs twice, which is ambiguous.
+fn once<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Refused> {
+    let mut values = headers.get_all(name).into_iter();
+    let malformed = (StatusCode::BAD_REQUEST, "a header is malformed\n");
+    let first = values.next().map(|value| value.to_str().map_err(|_| malformed)).transpose()?;
+    values.next().map_or(Ok(first), |_| Err(malformed))
+}
+
+fn decode(part: &[u8]) -> String {
+    percent_decode(part).decode_utf8_lossy().into_owned()
+}
+
+fn parse_fields(text: &[u8]) -> FormFields {
+    let decode = |part: &[u8]| {
+        let spaces: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+        decode(&spaces)
+    };
+    let pairs = text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty());
+    let pair = |pair: &[u8]| {
+        let (name, value) = pair.split_at(pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len()));
+        (decode(name), decode(value.get(1..).unwrap_or_default()))
+    };
+    pairs.map(pair).collect()
+}
+
+fn make(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn see(path: &str, cookie: Option<(&str, String)>) -> Response<Body> {
+    let mut response = make(StatusCode::SEE_OTHER, "text/plain", "");
+    let cookie = cookie.map(|(name, value)| {
+        let age = if value.is_empty() { "; Max-Age=0" } else { "" };
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}")
+    });
+    for (name, value) in [(LOCATION, Some(path.to_owned())), (SET_COOKIE, cookie)] {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}

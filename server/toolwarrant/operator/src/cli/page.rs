@@ -1,0 +1,97 @@
+//! Commands as forms, for pages: the inputs that a command takes, and the command that a filled
+//! form is. The parser of the command line judges both, so a page cannot ask for anything else, and
+//! shows mistakes in the same words.
+
+use super::with_targets;
+use crate::command::{OperatorCommand, TargetCommand};
+use crate::error::{FailureCode, OperatorError};
+use clap::{ArgAction, FromArgMatches, Subcommand};
+use toolwarrant_core::catalogue::Catalogue;
+
+/// The inputs of a command.
+pub struct CommandForm {
+    pub about: String,
+    pub inputs: Vec<CommandInput>,
+}
+
+/// An input of a command. One without dashes on the command line is given by its place.
+pub struct CommandInput {
+    pub name: String,
+    pub help: String,
+    /// Such as `WHEN`.
+    pub value_name: String,
+    pub has_dashes: bool,
+    pub is_switch: bool,
+    pub is_many: bool,
+    pub is_required: bool,
+    /// The only values, if there are few.
+    pub choices: Vec<String>,
+}
+
+fn command_of(catalogue: &Catalogue) -> clap::Command {
+    let command = clap::Command::new("page").no_binary_name(true).disable_help_flag(true).subcommand_required(true);
+    with_targets(OperatorCommand::augment_subcommands(command), catalogue)
+}
+
+/// Parses a command from its words, without the name of the program.
+pub fn parse_words(catalogue: &Catalogue, words: &[String]) -> Result<OperatorCommand, OperatorError> {
+    let wrong = |error: clap::Error| {
+        let text = error.to_string();
+        let why = text.split("\n\nUsage").next().unwrap_or_default();
+        OperatorError::new(FailureCode::Usage, why.trim_start_matches("error: ").trim_end())
+    };
+    let matches = command_of(catalogue).try_get_matches_from(words).map_err(wrong)?;
+    match matches.subcommand() {
+        Some((name, inner)) if catalogue.resource(name).is_some() => {
+            let command = TargetCommand::from_arg_matches(inner).map_err(wrong)?;
+            Ok(OperatorCommand::Target { resource: name.to_owned(), command })
+        }
+        _ => OperatorCommand::from_arg_matches(&matches).map_err(wrong),
+    }
+}
+
+/// Returns the form of a command, or `None` if there is no such command.
+#[must_use]
+pub fn describe_form(catalogue: &Catalogue, words: &[&str]) -> Option<CommandForm> {
+    let all = command_of(catalogue);
+    let command = words.iter().try_fold(&all, |command, word| command.find_subcommand(word))?;
+    let input = |arg: &clap::Arg| CommandInput {
+        name: arg.get_long().map_or_else(|| arg.get_id().to_string(), str::to_owned),
+        help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
+        value_name: arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default(),
+        has_dashes: arg.get_long().is_some(),
+        is_switch: matches!(arg.get_action(), ArgAction::SetTrue),
+        is_many: matches!(arg.get_action(), ArgAction::Append),
+        is_required: arg.is_required_set(),
+        choices: match arg.get_action() {
+            ArgAction::SetTrue => Vec::new(),
+            _ => arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect(),
+        },
+    };
+    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    Some(CommandForm { about, inputs: command.get_arguments().map(input).collect() })
+}
+
+impl CommandForm {
+    /// Returns the words of the command with these values. Those of an input that takes many stand
+    /// on a line each.
+    pub fn fill(&self, words: &[&str], fields: &[(String, String)]) -> Vec<String> {
+        let mut filled: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut placed = Vec::new();
+        for input in &self.inputs {
+            let given = fields.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.as_str());
+            let lines = given.flat_map(|value| if input.is_many { value.split('\n') } else { value.split('\0') });
+            for value in lines.map(str::trim).filter(|value| !value.is_empty()) {
+                match (input.has_dashes, input.is_switch) {
+                    (true, true) => filled.push(format!("--{}", input.name)),
+                    (true, false) => filled.push(format!("--{}={value}", input.name)),
+                    (false, _) => placed.push(value.to_owned()),
+                }
+            }
+        }
+        // A value that begins with a dash is no flag.
+        filled.push("--".to_owned());
+        filled.extend(placed);
+        filled
+    }
+}

@@ -1,0 +1,88 @@
+//! Acts in the console: each is a command, and is judged as one.
+
+use super::browser::{Browser, OWN, form_id};
+use crate::harness::program::{Program, WATCHED, json_of, key_of};
+use serde_json::json;
+
+/// The acts on the application `shop` and on a key, with their fields.
+const ACTS: [(&str, &str); 17] = [
+    ("app/grant", "app=shop&permissions=stream"),
+    ("app/revoke", "app=shop&permissions=stream"),
+    ("app/label", "app=shop&labels=owner=Ada%20L%0D%0Acontact=x"),
+    ("app/rate", "app=shop&requests_per_minute=299"),
+    ("app/suspend", "app=shop&reason=too%20many%20calls"),
+    ("app/resume", "app=shop"),
+    ("device/assign", "app=shop&ids=phone-0000001%0Aphone-0000002"),
+    ("device/unassign", "app=shop&ids=phone-0000001"),
+    ("key/create", "app=shop&expires=90"),
+    ("key/rotate", "key=KEY&grace=7d"),
+    ("key/end-old", "key=KEY"),
+    ("key/expire", "key=KEY&at=12h"),
+    ("key/suspend", "key=KEY"),
+    ("key/resume", "key=KEY"),
+    ("key/label", "key=KEY&labels=owner=Ada"),
+    ("key/revoke", "key=KEY"),
+    ("app/delete", "app=shop"),
+];
+
+#[tokio::test]
+async fn every_act_is_done_by_an_operator_and_refused_and_recorded_for_a_viewer() {
+    let program = Program::start(WATCHED).await;
+    let [viewer, operator] = [Browser::enter(&program, "").await, Browser::enter(&program, "--operate").await];
+    let create = "name=shop&permission=device&permission=stream";
+    assert_eq!(viewer.act("/act/app/create", create).await.0, 403);
+    assert_eq!(operator.act("/act/app/create", create).await.0, 200);
+    let key = key_of(&program.data, "shop").await.id;
+    let count = async || json_of(&program.data, "acts --limit 1000").await.as_array().map_or(0, Vec::len);
+    for (act, fields) in ACTS {
+        let (path, fields) = (format!("/act/{act}"), fields.replace("KEY", &key));
+        let before = count().await;
+        let (status, page) = viewer.act(&path, &fields).await;
+        assert_eq!((status, count().await), (403, before), "{act}: {page}");
+        let refused = json_of(&program.data, "audit list --limit 1").await;
+        let refused = &refused["lines"][0];
+        assert_eq!((&refused["outcome"], &refused["command"]), (&"not_allowed".into(), &act.replace('/', " ").into()));
+        assert_eq!(refused["operator"]["channel"], "console");
+        let (status, page) = operator.act(&path, &fields).await;
+        assert_eq!((status, count().await), (200, before + 1), "{act}: {page}");
+        let latest = json_of(&program.data, "acts --limit 1").await;
+        let reason = if act == "app/suspend" { json!("too many calls") } else { json!(null) };
+        assert_eq!(latest[0]["reason"], reason, "{act}");
+        assert_eq!((&latest[0]["channel"], &latest[0]["command"]), (&"console".into(), &act.replace('/', " ").into()));
+    }
+    assert_eq!(json_of(&program.data, "audit verify").await["sound"], true);
+}
+
+#[tokio::test]
+async fn a_form_is_taken_once_and_shows_mistakes_in_the_words_of_the_command_line() {
+    let program = Program::start(WATCHED).await;
+    let browser = Browser::enter(&program, "--operate").await;
+    let keys = async || json_of(&program.data, "key list").await.as_array().map_or(0, Vec::len);
+    let before = keys().await;
+    let form = form_id(&browser.get("/act/key/create?app=demo").await.body);
+    let sent = format!("app=demo&form-id={form}");
+    assert_eq!(browser.post("/act/key/create", &sent, OWN).await.status, 200);
+    assert_eq!(browser.post("/act/key/create", &sent, OWN).await.status, 409);
+    assert_eq!(browser.post("/act/key/create", "app=demo", OWN).await.status, 409, "a form without its id");
+    assert_eq!(keys().await, before + 1);
+    let other = Browser::enter(&program, "--operate").await;
+    let form = form_id(&other.get("/act/key/create?app=demo").await.body);
+    let sent = format!("app=demo&form-id={form}");
+    assert_eq!(browser.post("/act/key/create", &sent, OWN).await.status, 409, "the form of another session");
+
+    for (act, fields, status, words) in [
+        ("app/create", "name=x", 400, "--permission &#60;PERMISSION&#62;"),
+        ("app/rate", "app=demo&requests_per_minute=many", 400, "invalid value &#39;many&#39;"),
+        ("app/grant", "app=demo&permissions=fly", 400, "fly"),
+        ("app/show", "app=demo", 404, "no such page"),
+        ("app/suspend", "app=--help", 404, "there is no application `--help`"),
+        ("key/revoke", "key=cpk_0", 404, "cpk_0"),
+        ("backup/inside", "file=x", 404, "no such page"),
+    ] {
+        let form = form_id(&browser.get("/act/key/create").await.body);
+        let answer = browser.post(&format!("/act/{act}"), &format!("{fields}&form-id={form}"), OWN).await;
+        assert_eq!(answer.status, status, "{act}: {}", answer.body);
+        assert!(answer.body.contains(words), "{act}: {}", answer.body);
+    }
+    assert_eq!(json_of(&program.data, "app list --deleted").await, json!([]));
+}

@@ -1,0 +1,173 @@
+//! The pages of the console: each is there, for each service, and shows what a command answers.
+
+use super::browser::Browser;
+use crate::harness::program::{Program, WATCHED, json_of};
+use crate::house::root;
+use serde_json::json;
+use std::fs;
+
+const PAGES: [&str; 14] = [
+    "/",
+    "/tasks",
+    "/tasks?status=failed_silent&since=24h&in-flight=",
+    "/refunds?app=demo",
+    "/applications",
+    "/applications/demo",
+    "/keys?app=demo&state=live",
+    "/audit?outcome=ok",
+    "/acts?by=root",
+    "/doctor?examine=on",
+    "/verify?examine=on",
+    "/act/app/create",
+    "/act/app/delete?app=demo",
+    "/act/key/create?app=demo",
+];
+
+#[tokio::test]
+async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
+    let program = Program::start(WATCHED).await;
+    let write = json!({"device_id": "phone-0000001", "scheme": "http", "host": "203.0.113.7", "port": 3128});
+    let task = program.call("set_proxy", write).await.expect("a task");
+    let task = task["task_id"].as_str().expect("an id");
+    let browser = Browser::enter(&program, "--operate").await;
+    let key = json_of(&program.data, "key list").await[0]["key_id"].as_str().expect("an id").to_owned();
+    let of_task = format!("/tasks/{task}");
+    let of_key = format!("/keys/{key}");
+    let more = [
+        &of_task,
+        &of_key,
+        "/fleet/device",
+        "/fleet/device?state=running&offers=proxy",
+        "/fleet/device?as=table",
+        "/fleet/device/phone-0000013",
+        "/act/device/assign?app=demo",
+    ];
+    for path in PAGES.into_iter().chain(more) {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        assert!(answer.body.ends_with("</html>") && !answer.body.contains("role=\"alert\""), "{path}: {}", answer.body);
+    }
+    let page = browser.get(&of_task).await.body;
+    for part in ["<svg", "set_proxy on phone-0000001", &format!("cloudphone task show {task}"), "203.0.113.7"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    for (id, place) in [(task, &*of_task), (&key, &of_key), ("phone-0000013", "/fleet/device/phone-0000013")] {
+        let answer = browser.get(&format!("/find?id=%20{id}")).await;
+        assert_eq!((answer.status, answer.header("location")), (303, Some(place)), "{id}");
+    }
+    for (path, status) in
+        [("/nothing", 404), ("/tasks/task_0", 404), ("/fleet/printer", 404), ("/tasks?since=soon", 200)]
+    {
+        assert_eq!(browser.get(path).await.status, status, "{path}");
+    }
+    let page = browser.get("/tasks?since=soon").await.body;
+    assert!(page.contains("role=\"alert\"") && page.contains("soon"), "{page}");
+}
+
+#[tokio::test]
+async fn a_page_is_held_until_it_changes_and_ends_with_the_session() {
+    let program = Program::start(WATCHED).await;
+    let browser = Browser::enter(&program, "").await;
+    let page = browser.get("/acts").await.body;
+    let tag = page.split_once("data-tag=\"").and_then(|(_, rest)| rest.split('"').next()).expect("a tag").to_owned();
+    let hold =
+        async |browser: Browser, tag: String| browser.send("GET /acts", &format!("x-shown: {tag}\r\n"), "").await;
+    let held = tokio::spawn(hold(browser.clone(), tag));
+    json_of(&program.data, "app create another --permission stream").await;
+    let answer = held.await.expect("no panic");
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer.body.starts_with("<main id=\"main\" data-tag=") && answer.body.contains("app create"),
+        "{}",
+        answer.body
+    );
+    let tag = answer.body.split('"').nth(3).expect("a tag").to_owned();
+    let held = tokio::spawn(hold(browser, tag));
+    json_of(&program.data, "console end --all").await;
+    let answer = held.await.expect("no panic");
+    assert!(answer.status == 401 || answer.status == 200, "{}", answer.status);
+}
+
+/// Stands in names, labels, reasons and queries.
+const HOSTILE: &str = "\"><script>alert(1)</script>'&{{7*7}}";
+
+#[tokio::test]
+async fn hostile_text_is_shown_and_is_never_markup() {
+    let program = Program::start(WATCHED).await;
+    let browser = Browser::enter(&program, "--operate").await;
+    let encoded: String = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    browser.act("/act/app/label?app=demo", &format!("app=demo&labels=owner={encoded}")).await;
+    let reason = crate::harness::program::operator(&program.data);
+    let (code, _) =
+        reason.run(["app", "rate", "demo", "298", "--reason", HOSTILE, "--as", HOSTILE]).await.expect("it runs");
+    assert_eq!(code, 0);
+    let paths =
+        ["/applications", "/applications/demo", "/acts", "/audit", "/tasks?app=X", "/find?id=X", "/tasks/X", "/keys/X"];
+    let more = [
+        "/applications/X",
+        "/fleet/device?prefix=X&app=X&state=X",
+        "/fleet/device/X",
+        "/act/key/create?app=X",
+        "/X",
+        "/acts?by=X",
+    ];
+    for path in paths.into_iter().chain(more) {
+        let answer = browser.get(&path.replace('X', &encoded)).await;
+        let text = &answer.body;
+        assert!(!text.contains("<script>") && !text.contains(HOSTILE), "{path}: {text}");
+        assert_eq!(text.matches("<script").count(), 1, "{path}: the console's own");
+    }
+    assert!(browser.get("/acts").await.body.contains("&#60;script&#62;alert(1)"));
+}
+
+#[test]
+fn no_template_has_a_style_a_script_or_a_value_that_is_not_escaped() {
+    let console = root().join("server/toolwarrant/console/src");
+    let mut folders = vec![console.clone()];
+    let mut templates = 0;
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("text");
+            let is_template = path.extension().is_some_and(|kind| kind == "html" || kind == "svg");
+            templates += usize::from(is_template);
+            let banned: &[&str] = match is_template {
+                true => &[
+                    "|safe",
+                    "| safe",
+                    "escape=",
+                    "style=",
+                    "<style",
+                    "<script>",
+                    "javascript:",
+                    " on",
+                    "http:",
+                    "https:",
+                    "//",
+                ],
+                false => &["HtmlSafe for", "escape = \"none\""],
+            };
+            for word in banned {
+                let own = word == &"HtmlSafe for" && path.ends_with("markup.rs");
+                let found = text.replace("http://www.w3.org/2000/svg", "").replace("value=\"on\"", "");
+                let found = found.lines().find(|line| line.contains(word) && !is_text(line, word));
+                assert!(own || found.is_none(), "{}: {word}: {found:?}", path.display());
+            }
+        }
+    }
+    assert!(templates > 10);
+    let script = fs::metadata(root().join("server/toolwarrant/console/assets/console.js")).expect("a file").len();
+    assert!(script <= 16 * 1024, "{script} bytes of script");
+}
+
+/// An attribute has an equals sign; a word of a sentence has none.
+fn is_text(line: &str, word: &str) -> bool {
+    let attribute = |rest: &str| {
+        let name: String = rest.chars().take_while(char::is_ascii_lowercase).collect();
+        rest[name.len()..].starts_with('=')
+    };
+    word == " on" && !line.match_indices(word).any(|(at, _)| attribute(&line[at + 1..]))
+}
