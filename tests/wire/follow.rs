@@ -75,7 +75,7 @@ async fn get(server: &Server, key: &Key, task_id: &Value) -> Value {
 }
 
 /// A reader of any JSON would read JSON inside of such strings, too, until its stack ends.
-fn nested() -> Value {
+fn nest_texts() -> Value {
     (0..10).fold(json!({}), |inner, _| {
         let text = format!("{}{inner}{}", "[".repeat(120), "]".repeat(120));
         json!({"$serde_json::private::RawValue": text})
@@ -116,7 +116,7 @@ async fn who_does_not_declare_it_gets_what_it_got_before() {
     let (server, key, _) = cast().await;
     let mut phone = 0;
     for revision in Revision::ALL {
-        for declared in [json!({}), json!({EXTENSION: true}), nested(), json!({EXTENSION: {}})] {
+        for declared in [json!({}), json!({EXTENSION: true}), nest_texts(), json!({EXTENSION: {}})] {
             phone += 1;
             let is_newest = revision == NEWEST;
             if is_newest && declared[EXTENSION].is_object() {

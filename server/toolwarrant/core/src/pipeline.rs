@@ -45,7 +45,7 @@ use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Proof, Resource, Target, ToolCall, Unresolved};
 use super::limit::{HeadCharge, RetryAfter};
 use super::nonces::Nonces;
-use super::reply::{Answer, Reply, TargetIds, ToolLists};
+use super::reply::{Answer, AnsweredTask, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
 use super::tasks::{self, CallFacts, Identity, Plan, Tasks, WriteAnswer, WriteRefusal, WriteRequest, WriteResult};
 use bytes::Bytes;
@@ -413,5 +413,6 @@ fn task_answer(call: &Call<'_>, task: WriteAnswer) -> Result<Answer, Failure> {
     let reader = call.caller.application.permissions;
     let shown = WriteResult { task: &task, catalogue: call.catalogue, tool: call.tool, reader };
     let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
-    Ok(answer.of_task(task))
+    let WriteAnswer { task_id, accepted_at, hit, matches, .. } = task;
+    Ok(answer.of_task(AnsweredTask { id: task_id, accepted_at, is_new: !hit, is_same: matches }))
 }

@@ -17,10 +17,10 @@ pub(crate) use recipient::{Sight, find_refused};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 
-use crate::tasks::WriteAnswer;
 use bytes::Bytes;
 use serde::Serialize;
 use toolwarrant_base::bytes::{quote, quote_len};
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Json;
 
 /// The result of a tool: a value, or an answer that is already written.
@@ -62,7 +62,17 @@ impl<T: Serialize + TargetIds> Reply<T> {
 #[derive(Debug)]
 pub struct Answer {
     body: Json,
-    task: Option<Box<WriteAnswer>>,
+    task: Option<Box<AnsweredTask>>,
+}
+
+/// The task that a call made, or that it repeats.
+#[derive(Debug)]
+pub struct AnsweredTask {
+    pub id: String,
+    pub accepted_at: Timestamp,
+    pub is_new: bool,
+    /// True if it has the tool, target and arguments of the call.
+    pub is_same: bool,
 }
 
 impl Answer {
@@ -88,13 +98,13 @@ impl Answer {
         body.into()
     }
 
-    pub(super) fn of_task(self, task: WriteAnswer) -> Self {
+    pub(super) fn of_task(self, task: AnsweredTask) -> Self {
         Self { task: Some(Box::new(task)), ..self }
     }
 
     /// Returns the task that the call made, or that it repeats.
     #[must_use]
-    pub fn task(&self) -> Option<&WriteAnswer> {
+    pub fn task(&self) -> Option<&AnsweredTask> {
         self.task.as_deref()
     }
 }

@@ -8,6 +8,7 @@ mod answers;
 mod envelope;
 mod follow;
 mod metadata;
+mod method;
 mod refusal;
 mod session;
 

@@ -2,7 +2,6 @@
 //! starts. A result is joined from JSON that already exists; it is not parsed or checked. Start at
 //! [`Answers`].
 
-use super::follow::EXTENSION;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -16,6 +15,9 @@ const FRESH_MS: u32 = 60_000;
 
 /// The revisions of the protocol allow any prefix whose second label is not their own.
 const CONTRACT: &str = "toolwarrant/contract";
+
+/// The extension for tasks.
+pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The task as clients get it that do not declare the extension.
 const TASK: &str = "toolwarrant/task";

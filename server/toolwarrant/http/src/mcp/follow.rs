@@ -5,7 +5,7 @@
 //! errors and audit line are those of that tool. Each end is `completed`, because it is an answer.
 //! `tasks/cancel` changes nothing, because nothing that was sent can be taken back.
 
-use super::answers::Answers;
+use super::answers::{Answers, EXTENSION};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,29 +15,9 @@ use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::failure::Failure;
-use toolwarrant_core::reply::Answer;
+use toolwarrant_core::reply::{Answer, AnsweredTask};
 use toolwarrant_core::revision::Revision;
-use toolwarrant_core::tasks::{KEPT, TaskStatus, WriteAnswer};
-
-pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TaskMethod {
-    Get,
-    Cancel,
-    Update,
-}
-
-impl TaskMethod {
-    pub(super) fn of(name: &str) -> Option<Self> {
-        match name {
-            "tasks/get" => Some(Self::Get),
-            "tasks/cancel" => Some(Self::Cancel),
-            "tasks/update" => Some(Self::Update),
-            _ => None,
-        }
-    }
-}
+use toolwarrant_core::tasks::{KEPT, TaskStatus};
 
 /// Returns true if an application with these permissions can make tasks and read them.
 pub(super) fn is_offered(catalogue: &Catalogue, permissions: PermissionSet) -> bool {
@@ -70,8 +50,8 @@ pub(super) fn write_call(
     (id, revision): (&str, Revision),
     answer: Answer,
 ) -> serde_json::Result<Answer> {
-    let made = answer.task().filter(|task| task.matches).map(|WriteAnswer { task_id, accepted_at, .. }| {
-        members(catalogue, task_id, TaskStatus::Dispatched, (*accepted_at, None))
+    let made = answer.task().filter(|task| task.is_same).map(|AnsweredTask { id, accepted_at, .. }| {
+        members(catalogue, id, TaskStatus::Dispatched, (*accepted_at, None))
     });
     let json = Bytes::from(answer);
     let told: &RawValue = serde_json::from_slice(&json)?;

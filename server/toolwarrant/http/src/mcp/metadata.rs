@@ -7,8 +7,8 @@
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
 use super::follow;
+use super::method::Method;
 use super::refusal::HttpRefusal;
-use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

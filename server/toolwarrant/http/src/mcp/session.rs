@@ -3,8 +3,9 @@
 
 use super::answers::{self, Answers, error};
 use super::envelope::{Message, ParamMembers, Params, RpcRequest};
-use super::follow::{self, TaskMethod};
+use super::follow;
 use super::metadata;
+use super::method::{Method, TaskMethod};
 use super::refusal::HttpRefusal;
 use crate::context::{Context, reason};
 use serde_json::json;
@@ -23,35 +24,6 @@ use toolwarrant_core::pipeline::{Admitted, Handlers};
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    Initialize,
-    Ping,
-    Discover,
-    ListTools,
-    CallTool,
-    Task(TaskMethod),
-}
-
-impl Method {
-    pub(super) fn of<H: Handlers>(name: &str, revision: Revision) -> Option<Self> {
-        let handshake = revision.features().handshake;
-        match name {
-            "tools/call" => Some(Self::CallTool),
-            "tools/list" => Some(Self::ListTools),
-            "initialize" if handshake => Some(Self::Initialize),
-            "ping" if handshake => Some(Self::Ping),
-            "server/discover" if !handshake => Some(Self::Discover),
-            _ if handshake || H::CATALOGUE.followed.is_none() => None,
-            _ => TaskMethod::of(name).map(Self::Task),
-        }
-    }
-
-    pub(super) fn unknown<H: Handlers>(name: &str) -> Failure {
-        Failure::new(H::CATALOGUE.roles.method_not_found, words!["there is no method `", Echo::of(name), "`"])
-    }
-}
 
 pub(super) struct Session<'a, H> {
     pub(super) context: &'a Context<H>,
