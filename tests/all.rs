@@ -26,6 +26,7 @@ mod wire {
     pub(crate) mod credentials;
     #[cfg(target_os = "linux")]
     pub(crate) mod edge;
+    pub(crate) mod follow;
     pub(crate) mod hostile;
     pub(crate) mod limits;
     pub(crate) mod messages;

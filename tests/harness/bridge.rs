@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 pub(crate) struct Bridge {
@@ -58,6 +58,10 @@ impl Bridge {
         let input = child.stdin.take();
         let output = child.stdout.take().map(|output| BufReader::new(output).lines());
         Self { child, input, output, errors, told: 0, secret: secret.to_owned(), _home: home }
+    }
+
+    pub(crate) fn pipes(&mut self) -> (impl AsyncRead + use<>, ChildStdin) {
+        (self.output.take().expect("its output").into_inner(), self.input.take().expect("its input"))
     }
 
     pub(crate) async fn send(&mut self, line: impl AsRef<str>) {

@@ -11,7 +11,8 @@ pub(crate) fn headers(revision: Revision, body: &Value) -> Vec<(&'static str, St
     if !revision.features().handshake {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         headers.extend(text(&body["method"]).map(|method| ("mcp-method", method)));
-        headers.extend(text(&body["params"]["name"]).map(|name| ("mcp-name", name)));
+        let name = text(&body["params"]["name"]).or_else(|| text(&body["params"]["taskId"]));
+        headers.extend(name.map(|name| ("mcp-name", name)));
     }
     headers
 }

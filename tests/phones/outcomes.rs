@@ -11,7 +11,7 @@ use toolwarrant::BoxFuture;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::tasks::{Executor, Facts, Leave, Provability, Reading, Sent, Verdict};
 
-fn ends() -> [(&'static str, &'static str, Value); 5] {
+pub(crate) fn ends() -> [(&'static str, &'static str, Value); 5] {
     [
         ("success", "set_proxy", proxy(1, "one")),
         ("success_unverified", "clear_proxy", json!({"device_id": phone(10)})),

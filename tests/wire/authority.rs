@@ -35,7 +35,7 @@ const TAKEN: [(&str, &str); 4] = [
     ("the phone", "not_found"),
 ];
 
-async fn take(server: &Server, key: &Key, what: &str) {
+pub(crate) async fn take(server: &Server, key: &Key, what: &str) {
     let (registry, origin) = (&server.registry, &test_origin());
     let id = registry.find("app-0").await.expect("the application").id;
     let kept = match what {

@@ -1,14 +1,20 @@
 //! The official Rust client of the protocol, against the program as users start it: in every served
 //! revision, and with its defaults.
 
+use crate::harness::bridge::Bridge;
 use crate::harness::program::Program;
+use crate::harness::writes::proxy;
 use rmcp::RoleClient;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ExtensionCapabilities,
+    GetTaskParams, Implementation, JsonObject, ProtocolVersion, TASKS_EXTENSION_ID, TaskPayload,
+};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::Value;
 use std::path::Path;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use toolwarrant_reader::model::Contract;
 
@@ -46,6 +52,38 @@ async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_
         });
     }
     clients.join_all().await;
+}
+
+/// The client declares the extension for tasks.
+#[tokio::test]
+async fn the_official_rust_client_follows_a_task_over_http_and_over_the_bridge() {
+    let mut program = Program::start(&[]).await;
+    let mut capabilities = ClientCapabilities::default();
+    capabilities.extensions = Some(ExtensionCapabilities::from([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]));
+    let config = ClientConfig::new(capabilities, Implementation::default());
+    let mode = || ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
+    let mut bridge = Bridge::with_key(&program.url, &program.keys[0]);
+    let over_http = config.clone().serve_with_lifecycle(transport(&program), mode()).await.expect("a session");
+    let over_bridge = config.serve_with_lifecycle(bridge.pipes(), mode()).await.expect("a session");
+    for (client, phone) in [(over_http, 1), (over_bridge, 15)] {
+        let Value::Object(arguments) = proxy(phone, "k") else { unreachable!() };
+        let call = CallToolRequestParams::new("set_proxy").with_arguments(arguments);
+        let CallToolResponse::Task(made) = client.call_tool_once(call).await.expect("an answer") else {
+            panic!("no task")
+        };
+        let result = loop {
+            let read = client.get_task(GetTaskParams::new(made.task.task_id.clone())).await.expect("a task");
+            match read.task.payload {
+                TaskPayload::Working => tokio::time::sleep(Duration::from_millis(500)).await,
+                TaskPayload::Completed { result } => break result,
+                other => panic!("{other:?}"),
+            }
+        };
+        let result: CallToolResult = serde_json::from_value(result.into()).expect("a result");
+        assert_eq!(parse_result(&result)["status"], "success", "{result:?}");
+        client.cancel().await.expect("an end");
+    }
+    program.stop().await;
 }
 
 async fn lists_and_calls(client: Client) {

@@ -63,7 +63,7 @@ enum Verb {
     /// deny.toml; needs Python, git, tar and xz
     Deny,
     /// Check everything that must pass: format, lints, crate graph, packages, generated files,
-    /// contract, tests, walks, dependencies and official clients; ends with the times, what was
+    /// contract, tests, dependencies and official clients; ends with the times, what was
     /// left out, and a count
     Test,
     /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and

@@ -6,13 +6,11 @@ mod executables;
 use crate::browse::{Browsing, CHROMIUM};
 use crate::cargo::{cargo_of_tests, has, runs, step};
 use crate::{browse, contract, crates, deny, r#gen, graph, interop};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use executables::Ran;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
 use std::time::Instant;
 use toolwarrant_contract::GateCommand;
 
@@ -57,7 +55,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         report.passed += step(cargo_of_tests(root), &["test", "--workspace", "--doc", "--locked", "--quiet"])?;
         Ok(())
     })?;
-    let walks = Walks::start(root)?;
     let python = runs("python3", &["-c", "import ensurepip, venv"]);
     report.step("dependencies", "Python 3 with venv is not installed", python, |_| deny::run(root))?;
     let clients = python && runs("npm", &["--version"]);
@@ -70,38 +67,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         report.passed += browse::run(root, &Browsing::short())?;
         Ok(())
     })?;
-    report.step("walks, next to the steps above", "", true, |_| walks.end())?;
     println!("{}", report.text(begin.elapsed().as_secs()));
     Ok(())
-}
-
-/// The walks run next to other steps, because their programs wait much for each other.
-struct Walks {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Walks {
-    fn start(root: &Path) -> Result<Self> {
-        let log = root.join("target/walks.log");
-        let output = File::create(&log).with_context(|| log.display().to_string())?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("walk").current_dir(root).stdout(output.try_clone()?).stderr(output);
-        Ok(Self { child: command.spawn().context("cannot start the walks")?, log })
-    }
-
-    fn end(mut self) -> Result<()> {
-        let status = self.child.wait()?;
-        println!("{}", fs::read_to_string(&self.log)?.trim_end());
-        ensure!(status.success(), "a walk failed");
-        Ok(())
-    }
-}
-
-impl Drop for Walks {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
 }
 
 impl Report {

@@ -6,7 +6,8 @@ use crate::words::{self, advice};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use toolwarrant_reader::model::{
-    Contract, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec, ToolSpec,
+    Contract, EffectSpec, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec,
+    ToolSpec,
 };
 use toolwarrant_reader::{ROLES, description, input_schema, instructions, output_schema, schema_text};
 
@@ -17,6 +18,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         version,
         doc,
         served,
+        follows: _,
         requests_per_minute,
         poll_interval_seconds,
         hold_seconds,
@@ -48,10 +50,9 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             [&probe.unread, &probe.timeout, &probe.success].map(|text| advice(contract, text));
         quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread, timeout: #timeout, success: #success })
     });
+    let followed = followed_tool(contract);
     let commands = contract.tools().filter(|tool| tool.task().is_some()).map(command);
-    let Phrases { same_write, other_write, lost_task, curable, .. } = &contract.phrases;
-    let [same_write, other_write, lost_task, curable] =
-        [same_write, other_write, lost_task, curable].map(|text| advice(contract, text));
+    let phrases = phrases(contract);
     let resources = contract.resources.iter().map(|spec| resource(contract, spec));
     quote! {
         use rt::advice::{Advice, Sentence};
@@ -73,15 +74,11 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             resources: &[#(#resources),*],
             tools: &tools::ALL,
             commands: &[#(#commands),*],
+            followed: #followed,
             roles: rt::catalogue::Roles { #roles },
             states: &[#(#states),*],
             probes: &[#(#probes),*],
-            phrases: rt::catalogue::PhraseDefs {
-                same_write: #same_write,
-                other_write: #other_write,
-                lost_task: #lost_task,
-                curable: #curable,
-            },
+            phrases: rt::catalogue::PhraseDefs { #phrases },
             openapi: OPENAPI,
             contract: CONTRACT,
         };
@@ -100,6 +97,29 @@ fn resource(contract: &Contract, spec: &ResourceSpec) -> TokenStream {
         capabilities: &[#(#capabilities),*],
         find: #find,
     })
+}
+
+fn followed_tool(contract: &Contract) -> TokenStream {
+    let reads = |tool: &ToolSpec| matches!(tool.effect, EffectSpec::ReadTask);
+    let index = contract.tools().position(reads).filter(|_| contract.service.follows);
+    option(index.map(|index| {
+        let index = Literal::usize_unsuffixed(index);
+        quote!(&tools::ALL[#index])
+    }))
+}
+
+fn phrases(contract: &Contract) -> TokenStream {
+    let Phrases { followed, under_way, same_write, other_write, lost_task, curable, .. } = &contract.phrases;
+    let [followed, under_way, same_write, other_write, lost_task, curable] =
+        [followed, under_way, same_write, other_write, lost_task, curable].map(|text| advice(contract, text));
+    quote! {
+        followed: #followed,
+        under_way: #under_way,
+        same_write: #same_write,
+        other_write: #other_write,
+        lost_task: #lost_task,
+        curable: #curable,
+    }
 }
 
 fn roles(contract: &Contract) -> TokenStream {

@@ -108,6 +108,7 @@ fn service_of(
         version: version.to_string(),
         doc: words.fill(doc),
         served: served?,
+        follows: words.tasks && first(protocols(files), |protocol| &protocol.tasks).is_some_and(|tasks| *tasks),
         requests_per_minute: limit(None, |limits| &limits.requests_per_minute)?,
         poll_interval_seconds: limit(None, |limits| &limits.poll_interval_seconds)?,
         hold_seconds: limit(wait, |limits| &limits.hold_seconds)?,
@@ -115,9 +116,12 @@ fn service_of(
     })
 }
 
+fn protocols(files: &Files) -> [Option<&raw::Protocol>; 2] {
+    [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref)
+}
+
 fn lower_revisions(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
-    let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
-    let named = first(protocols, |raw::Protocol { served }| served)?;
+    let named = first(protocols(files), |raw::Protocol { served, .. }| served)?;
     let unknown: Vec<_> = named.iter().filter(|name| !REVISIONS.contains(&name.as_str())).collect();
     for name in &unknown {
         let message = format!("unknown revision `{}`", name.as_str());

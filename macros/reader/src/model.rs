@@ -63,6 +63,8 @@ pub struct ServiceSpec {
     pub version: String,
     pub doc: String,
     pub served: Vec<&'static str>,
+    /// True if a host may follow tasks by the extension of the protocol.
+    pub follows: bool,
     pub requests_per_minute: u32,
     pub poll_interval_seconds: u32,
     pub hold_seconds: u32,

@@ -83,6 +83,8 @@ tables!(
         /// Revisions that the service speaks. `2025-03-26` must be among them: clients that name no
         /// revision, or an unknown one, get it.
         served: Option<At<Vec<At<String>>>>,
+        /// False if a host must not follow tasks by the extension `io.modelcontextprotocol/tasks`.
+        tasks: Option<bool>,
     }
     /// `[limits]`: limits for every application.
     Limits {
@@ -141,6 +143,10 @@ tables!(
         untrusted: Option<At<String>>,
         /// Instructions: the handling of secrets.
         secret: Option<At<String>>,
+        /// Instructions of a host that can follow tasks by the extension of the protocol.
+        followed: Option<At<String>>,
+        /// Answers to a host that follows a task: it has not ended.
+        under_way: Option<At<String>>,
         /// Answers: the write repeats one in flight.
         same_write: Option<At<String>>,
         /// Answers: the idempotency key belongs to another write in flight.

@@ -138,7 +138,7 @@ impl Rule {
 }
 
 /// Each is played by one error of the contract.
-pub const ROLES: [&str; 23] = [
+pub const ROLES: [&str; 24] = [
     "unauthenticated",
     "forbidden",
     "not_supported",
@@ -153,6 +153,7 @@ pub const ROLES: [&str; 23] = [
     "invalid_request",
     "unsupported_version",
     "header_mismatch",
+    "missing_capability",
     "method_not_found",
     "invalid_params",
     "unknown_tool",

@@ -85,6 +85,7 @@ async fn method_and_name_stand_in_headers_as_the_protocol_encodes_them() {
         (call(1, "g\u{e9}r\u{e4}t", json!({})), Some("tools/call"), Some("=?base64?Z8OpcsOkdA==?=")),
         (request(1, "tools/list", json!({"name": "x"})), Some("tools/list"), None),
         (request(1, "resources/read", json!({"uri": "file:///a"})), Some("resources/read"), Some("file:///a")),
+        (request(1, "tasks/get", json!({"taskId": "task_0"})), Some("tasks/get"), Some("task_0")),
         (request(1, "line\nfeed", json!({})), None, None),
         (format!("[{}]", request(1, "ping", json!({}))), None, None),
     ];

@@ -128,12 +128,13 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
         bound(rule, what, length, limit, doc.clone(), Some(help));
     };
     let ReadersSpec { instructions: all, lead: first, .. } = contract.readers;
-    told(Rule::InstructionsTooLong, "the text of all instructions", instructions_text(contract), all);
+    let followed = if contract.service.follows { &contract.phrases.followed } else { "" };
+    told(Rule::InstructionsTooLong, "the text of all instructions", instructions_text(contract) + followed, all);
     told(Rule::InstructionsLead, "the first paragraph of the instructions", lead, first);
 }
 
 fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)> {
-    let Phrases { capability, writes, refused, forbidden, busy, untrusted, secret, .. } = &contract.phrases;
+    let Phrases { capability, writes, refused, forbidden, busy, untrusted, secret, followed, .. } = &contract.phrases;
     let own = [
         ("`doc`", &contract.service.doc),
         ("`phrase.capability`", capability),
@@ -143,6 +144,7 @@ fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)
         ("`phrase.busy`", busy),
         ("`phrase.untrusted`", untrusted),
         ("`phrase.secret`", secret),
+        ("`phrase.followed`", followed),
     ];
     let states = contract.states.iter().map(|state| (format!("`state.{}.meaning`", state.name), &state.meaning));
     let all = own.into_iter().map(|(key, part)| (key.to_owned(), part)).chain(states);

@@ -21,7 +21,7 @@ pub(crate) const DEFERRED: [&str; 8] =
 pub(crate) struct Words {
     resource: String,
     values: Vec<(String, String)>,
-    tasks: bool,
+    pub(super) tasks: bool,
     requires: bool,
     capabilities: bool,
     pub(super) written: RefCell<HashMap<String, String>>,
@@ -151,6 +151,8 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
         busy: say(|phrase| &phrase.busy, tasks, whole),
         untrusted: say(|phrase| &phrase.untrusted, true, whole),
         secret: say(|phrase| &phrase.secret, true, whole),
+        followed: say(|phrase| &phrase.followed, tasks, whole),
+        under_way: say(|phrase| &phrase.under_way, tasks, whole),
         same_write: say(|phrase| &phrase.same_write, tasks, whole),
         other_write: say(|phrase| &phrase.other_write, tasks, whole),
         lost_task: say(|phrase| &phrase.lost_task, tasks, whole),

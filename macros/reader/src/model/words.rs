@@ -27,6 +27,8 @@ pub struct Phrases {
     pub busy: String,
     pub untrusted: String,
     pub secret: String,
+    pub followed: String,
+    pub under_way: String,
     pub same_write: String,
     pub other_write: String,
     pub lost_task: String,

@@ -62,6 +62,7 @@ impl Facts<'_> {
         let Contract { service, readers, phrases, texts, numbers, reserved, .. } = self.contract;
         self.texts("service", &[("name", &service.name), ("title", &service.title), ("doc", &service.doc)]);
         service.served.iter().for_each(|revision| self.flag(format!("revision.{revision}"), true));
+        self.flag("protocol.tasks".to_owned(), service.follows);
         for (key, number) in [
             ("requests_per_minute", service.requests_per_minute),
             ("poll_interval_seconds", service.poll_interval_seconds),

@@ -22,6 +22,8 @@ pub struct Catalogue {
     pub tools: &'static [ToolDef],
     /// The commands that tasks store.
     pub commands: &'static [CommandDef],
+    /// The tool that reads tasks, if hosts may follow tasks by the extension of the protocol.
+    pub followed: Option<&'static ToolDef>,
     /// The framework's own error codes.
     pub roles: Roles,
     /// The texts for each task status, in the order of [`TaskStatus`](super::tasks::TaskStatus).
@@ -139,6 +141,7 @@ pub struct Roles {
     pub invalid_request: &'static ErrorDef,
     pub unsupported_version: &'static ErrorDef,
     pub header_mismatch: &'static ErrorDef,
+    pub missing_capability: &'static ErrorDef,
     pub method_not_found: &'static ErrorDef,
     pub invalid_params: &'static ErrorDef,
     pub unknown_tool: &'static ErrorDef,
@@ -277,6 +280,10 @@ pub struct ProbeDef {
 
 #[derive(Debug)]
 pub struct PhraseDefs {
+    /// The host can follow tasks by itself.
+    pub followed: Advice,
+    /// A task that a host follows has not ended.
+    pub under_way: Advice,
     /// The write repeats a task in flight.
     pub same_write: Advice,
     /// The idempotency key belongs to another write in flight.

@@ -228,21 +228,23 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Result<Bytes, Failure> {
+    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision, follows: bool) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
         let lists = application.tools.get_or_init(|| self.lists_for(application.permissions));
-        Ok(lists.of_revision(revision).clone())
+        Ok(lists.of_revision(revision, follows).clone())
     }
 
-    pub fn instructions(&self, Admitted(caller): &Admitted<'_>) -> Result<Bytes, Failure> {
+    /// Returns a JSON string. A host that `follows` tasks gets one paragraph more.
+    pub fn instructions(&self, Admitted(caller): &Admitted<'_>, follows: bool) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
-        let told = || {
-            let paragraphs = H::CATALOGUE.service.instructions.iter();
+        let told = || -> Bytes {
+            let followed = follows.then_some(&H::CATALOGUE.phrases.followed);
+            let paragraphs = H::CATALOGUE.service.instructions.iter().chain(followed);
             let told: Vec<_> = paragraphs.map(|paragraph| paragraph.for_reader(application.permissions)).collect();
             let told: Vec<_> = told.into_iter().filter(|paragraph| !paragraph.as_str().is_empty()).collect();
             Value::from(Words::list(&told, "\n").as_str()).to_string().into()
         };
-        Ok(application.instructions.get_or_init(told).clone())
+        Ok(if follows { told() } else { application.instructions.get_or_init(told).clone() })
     }
 
     /// Lets applications that see the same tools share their lists.
@@ -350,7 +352,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     if let Some(task) = tasks.repeat(&write).await.map_err(|error| not_accepted(call, error))? {
         call.check_lease()?;
         call.note_task(&task.task_id);
-        return task_answer(call, &task);
+        return task_answer(call, task);
     }
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
     write.policy = proof.policy(call.tool, write.policy);
@@ -364,7 +366,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     if let (Some(nonce), Ok(_) | Err(WriteRefusal::Busy { .. })) = (nonce, &answer) {
         nonce.set_stored();
     }
-    task_answer(call, &answer.map_err(|error| not_accepted(call, error))?)
+    task_answer(call, answer.map_err(|error| not_accepted(call, error))?)
 }
 
 /// Checks the grant first, so that handlers never see the id of a target that is not granted.
@@ -402,14 +404,14 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
 }
 
 /// Refuses a task on another resource, which a reused idempotency key can find.
-fn task_answer(call: &Call<'_>, task: &WriteAnswer) -> Result<Answer, Failure> {
+fn task_answer(call: &Call<'_>, task: WriteAnswer) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     if call.catalogue.tool(&task.tool).is_some_and(|tool| resource(tool) != resource(call.tool)) {
         let what = "`idempotency_key` is that of another task in flight; use another key";
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
-    let shown =
-        WriteResult { task, catalogue: call.catalogue, tool: call.tool, reader: call.caller.application.permissions };
+    let reader = call.caller.application.permissions;
+    let shown = WriteResult { task: &task, catalogue: call.catalogue, tool: call.tool, reader };
     let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
-    Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
+    Ok(answer.of_task(task))
 }

@@ -17,6 +17,7 @@ pub(crate) use recipient::{Sight, find_refused};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 
+use crate::tasks::WriteAnswer;
 use bytes::Bytes;
 use serde::Serialize;
 use toolwarrant_base::bytes::{quote, quote_len};
@@ -61,7 +62,7 @@ impl<T: Serialize + TargetIds> Reply<T> {
 #[derive(Debug)]
 pub struct Answer {
     body: Json,
-    new_task: Option<Box<str>>,
+    task: Option<Box<WriteAnswer>>,
 }
 
 impl Answer {
@@ -78,7 +79,7 @@ impl Answer {
     pub fn list(answers: &[Self]) -> Self {
         let length: usize = answers.iter().map(|answer| answer.body.bytes.len() + 1).sum();
         let mut body = Json::with_capacity(length + 1, false);
-        for Self { body: item, new_task: _ } in answers {
+        for Self { body: item, task: _ } in answers {
             body.bytes.push(if body.bytes.is_empty() { b'[' } else { b',' });
             body.bytes.extend_from_slice(&item.bytes);
             body.has_secret |= item.has_secret;
@@ -87,20 +88,20 @@ impl Answer {
         body.into()
     }
 
-    pub(super) fn of_new_task(self, id: &str) -> Self {
-        Self { new_task: Some(id.into()), ..self }
+    pub(super) fn of_task(self, task: WriteAnswer) -> Self {
+        Self { task: Some(Box::new(task)), ..self }
     }
 
-    /// Returns `None` if the call made no task, or repeats one in flight.
+    /// Returns the task that the call made, or that it repeats.
     #[must_use]
-    pub fn new_task(&self) -> Option<&str> {
-        self.new_task.as_deref()
+    pub fn task(&self) -> Option<&WriteAnswer> {
+        self.task.as_deref()
     }
 }
 
 impl From<Json> for Answer {
     fn from(body: Json) -> Self {
-        Self { body, new_task: None }
+        Self { body, task: None }
     }
 }
 
@@ -112,7 +113,7 @@ impl From<Vec<u8>> for Answer {
 }
 
 impl From<Answer> for Bytes {
-    fn from(Answer { body, new_task: _ }: Answer) -> Self {
+    fn from(Answer { body, task: _ }: Answer) -> Self {
         body.into()
     }
 }

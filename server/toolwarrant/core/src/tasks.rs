@@ -20,6 +20,7 @@ use toolwarrant_base::hangup::Hangup;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_base::text::{self, Remark, Secret};
 use toolwarrant_base::wording::Words;
+use toolwarrant_common::TASKS_KEPT_DAYS;
 
 /// The status of a task, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -107,6 +108,9 @@ pub enum LongPoll<'a> {
     /// The rest of a batch waits for the answer.
     Never,
 }
+
+/// How long an ended task can be read.
+pub const KEPT: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
 
 /// The most tasks on a page.
 pub const TASK_PAGE_MAX: u16 = 100;
@@ -267,6 +271,7 @@ pub struct WriteAnswer {
     pub task_id: String,
     pub tool: String,
     pub target: String,
+    pub accepted_at: Timestamp,
     pub hit: bool,
     /// True if it has the tool, target and arguments of this write.
     pub matches: bool,
@@ -295,7 +300,7 @@ pub(super) struct WriteResult<'a> {
 
 impl Serialize for WriteResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let WriteAnswer { task_id, tool, target, hit, matches } = self.task;
+        let WriteAnswer { task_id, tool, target, accepted_at: _, hit, matches } = self.task;
         let status = TaskStatus::Dispatched;
         let Self { task: _, catalogue, tool: own, reader } = *self;
         let phrases = &catalogue.phrases;

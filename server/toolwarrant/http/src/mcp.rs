@@ -6,6 +6,7 @@
 
 mod answers;
 mod envelope;
+mod follow;
 mod metadata;
 mod refusal;
 mod session;

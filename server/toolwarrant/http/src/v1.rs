@@ -234,8 +234,9 @@ async fn carry_out<H: Handlers>(
     let (hold, frame) = (edge::patience(peer), Frame::Plain);
     let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold, frame };
     let answer = pipeline.call(&admitted, asked).await?;
-    let location = answer.new_task().and_then(|task| routes.of_task(task));
-    let status = match (tool.hints.read_only, tool.task.is_some(), answer.new_task()) {
+    let new = answer.task().filter(|task| !task.hit);
+    let location = new.and_then(|task| routes.of_task(&task.task_id));
+    let status = match (tool.hints.read_only, tool.task.is_some(), new) {
         (true, _, _) | (false, true, None) => StatusCode::OK,
         (false, true, Some(_)) => StatusCode::ACCEPTED,
         (false, false, _) => StatusCode::CREATED,

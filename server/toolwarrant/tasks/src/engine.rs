@@ -212,7 +212,8 @@ impl Engine {
         };
         match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_accepted)? {
             store::Acceptance::Fresh { .. } => {
-                Ok(WriteAnswer { task_id: id.to_string(), tool: tool.to_owned(), target, hit: false, matches: true })
+                let (task_id, tool, accepted_at) = (id.to_string(), tool.to_owned(), id.accepted_at());
+                Ok(WriteAnswer { task_id, tool, target, accepted_at, hit: false, matches: true })
             }
             store::Acceptance::Hit(answer) => Ok(answer),
             store::Acceptance::Busy { id, application: _, deadline_at } => {

@@ -176,7 +176,7 @@ pub struct OpenTask {
 
 #[must_use]
 pub fn answer_repeat(id: TaskId, tool: String, target: String, matches: bool) -> WriteAnswer {
-    WriteAnswer { task_id: id.to_string(), tool, target, hit: true, matches }
+    WriteAnswer { task_id: id.to_string(), tool, target, accepted_at: id.accepted_at(), hit: true, matches }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

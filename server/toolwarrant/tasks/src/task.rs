@@ -29,6 +29,12 @@ impl TaskId {
         Self(u128::from(now.0) << 80 | u128::from_be_bytes(low))
     }
 
+    /// Returns the time of acceptance.
+    #[must_use]
+    pub fn accepted_at(self) -> Timestamp {
+        Timestamp((self.0 >> 80) as u64)
+    }
+
     /// Parses an id; `None` if `text` is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

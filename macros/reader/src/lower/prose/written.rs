@@ -101,6 +101,8 @@ fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = ContractText<'_>> {
         busy,
         untrusted,
         secret,
+        followed,
+        under_way,
         same_write,
         other_write,
         lost_task,
@@ -115,8 +117,21 @@ fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = ContractText<'_>> {
     ];
     let described = described.into_iter().filter_map(|(text, own)| Some((text.as_ref()?, own)));
     let described = described.map(|(text, own)| text_of(SERVICE, text, Some(own.into())));
-    let told =
-        [capability, writes, refused, forbidden, busy, untrusted, secret, same_write, other_write, lost_task, curable];
+    let told = [
+        capability,
+        writes,
+        refused,
+        forbidden,
+        busy,
+        untrusted,
+        secret,
+        followed,
+        under_way,
+        same_write,
+        other_write,
+        lost_task,
+        curable,
+    ];
     described.chain(told.into_iter().flatten().map(|text| text_of(SERVICE, text, Some(vec![]))))
 }
 

@@ -62,6 +62,8 @@ struct Envelope<'a> {
 struct Params {
     name: Value,
     uri: Value,
+    #[serde(rename = "taskId")]
+    task_id: Value,
     #[serde(rename = "requestId")]
     request_id: Value,
     #[serde(rename = "_meta")]
@@ -146,6 +148,7 @@ impl Envelope<'_> {
         let name = match method {
             Some("tools/call" | "prompts/get") => params.name.as_str(),
             Some("resources/read") => params.uri.as_str(),
+            Some("tasks/get" | "tasks/cancel" | "tasks/update") => params.task_id.as_str(),
             _ => None,
         };
         let method = method.filter(|method| is_plain(method));

@@ -5,26 +5,40 @@ use crate::revision::Revision;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// One JSON list for revisions without titles and output schemas, and one for those with.
+/// JSON lists.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolLists {
+    /// For revisions without titles and output schemas.
     plain: Bytes,
     with_outputs: Bytes,
+    /// For hosts that follow tasks. A result of theirs is the end of a task, which does not fit the
+    /// output schema of the tool that made it, so such tools have none.
+    followed: Bytes,
 }
 
 impl ToolLists {
     pub(crate) fn of(tools: &[&ToolDef]) -> Self {
-        let (plain, with_outputs): (Vec<_>, Vec<_>) = tools.iter().map(|tool| describe_tool(tool)).unzip();
-        let [plain, with_outputs] = [plain, with_outputs].map(|items| format!("[{}]", items.join(",")).into());
-        Self { plain, with_outputs }
+        let list = |describe: &dyn Fn(&ToolDef) -> String| {
+            let items: Vec<_> = tools.iter().map(|tool| describe(tool)).collect();
+            format!("[{}]", items.join(",")).into()
+        };
+        Self {
+            plain: list(&|tool| describe_tool(tool, false, false)),
+            with_outputs: list(&|tool| describe_tool(tool, true, true)),
+            followed: list(&|tool| describe_tool(tool, true, tool.task.is_none())),
+        }
     }
 
-    pub(crate) fn of_revision(&self, revision: Revision) -> &Bytes {
-        if revision.features().structured { &self.with_outputs } else { &self.plain }
+    pub(crate) fn of_revision(&self, revision: Revision, follows: bool) -> &Bytes {
+        match (revision.features().structured, follows) {
+            (false, _) => &self.plain,
+            (true, false) => &self.with_outputs,
+            (true, true) => &self.followed,
+        }
     }
 }
 
-fn describe_tool(tool: &ToolDef) -> (String, String) {
+fn describe_tool(tool: &ToolDef, titled: bool, with_output: bool) -> String {
     let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({
         "title": tool.title,
@@ -35,10 +49,9 @@ fn describe_tool(tool: &ToolDef) -> (String, String) {
     });
     let [name, title, description] = [tool.name, tool.title, tool.description].map(Value::from);
     let ToolDef { input_schema: input, output_schema: output, .. } = tool;
-    let item = |title: &str, output: &str| {
-        format!(
-            "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
-        )
-    };
-    (item("", ""), item(&format!(",\"title\":{title}"), &format!(",\"outputSchema\":{output}")))
+    let title = if titled { format!(",\"title\":{title}") } else { String::new() };
+    let output = if with_output { format!(",\"outputSchema\":{output}") } else { String::new() };
+    format!(
+        "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
+    )
 }

@@ -164,8 +164,8 @@ async fn without_a_lease_no_request_is_answered_and_no_key_is_called_wrong() {
     assert_refused(server.verify("second"), "verify");
     assert_refused(server.pipeline.renew(&caller), "renew");
     let admitted = server.pipeline.charge_budget(&caller, None, 1).unwrap();
-    assert_refused(server.pipeline.list(&admitted, Revision::ALL[0]), "tools/list");
-    assert_refused(server.pipeline.instructions(&admitted), "initialize");
+    assert_refused(server.pipeline.list(&admitted, Revision::ALL[0], false), "tools/list");
+    assert_refused(server.pipeline.instructions(&admitted, false), "initialize");
     for tool in ["list_machines", "get_job", "print_page"] {
         let called = tokio::time::timeout(Duration::from_millis(1), server.call(&caller, tool)).await;
         assert_refused(called.expect("at once"), tool);

@@ -34,7 +34,7 @@ pub(crate) struct FakeTasks {
 
 fn task_in_flight(hit: bool) -> WriteAnswer {
     let [task_id, tool, target] = ["task", "print_page", "p-1"].map(str::to_owned);
-    WriteAnswer { task_id, tool, target, hit, matches: true }
+    WriteAnswer { task_id, tool, target, accepted_at: Timestamp(0), hit, matches: true }
 }
 
 impl Tasks for FakeTasks {

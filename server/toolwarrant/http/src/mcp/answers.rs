@@ -2,7 +2,9 @@
 //! starts. A result is joined from JSON that already exists; it is not parsed or checked. Start at
 //! [`Answers`].
 
+use super::follow::EXTENSION;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::{Catalogue, ContractDef, PermissionSet, ServiceDef};
 use toolwarrant_core::failure::Failure;
@@ -15,13 +17,18 @@ const FRESH_MS: u32 = 60_000;
 /// The revisions of the protocol allow any prefix whose second label is not their own.
 const CONTRACT: &str = "toolwarrant/contract";
 
+/// The task as clients get it that do not declare the extension.
+const TASK: &str = "toolwarrant/task";
+
 const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 pub(crate) struct Answers {
     /// Up to the instructions, for each revision that the server can agree to.
     initialize: Vec<(Revision, String)>,
-    /// Up to the instructions.
-    discover: String,
+    /// Up to the instructions: without and with the extension for tasks.
+    discover: [String; 2],
+    /// A member of `_meta`.
+    made_by: String,
     plain: Openings,
     typed: Openings,
 }
@@ -57,6 +64,7 @@ impl Answers {
         let own_of_discover = format!(r#""resultType":"complete","_meta":{{{introduced},{described}}},"#);
         let kept = format!(r#""ttlMs":{FRESH_MS},"cacheScope":"private","#);
         let capabilities = r#""capabilities":{"tools":{}}"#;
+        let following = format!(r#""capabilities":{{"tools":{{}},"extensions":{{"{EXTENSION}":{{}}}}}}"#);
         let initialize = |revision: &Revision| {
             let (name, server) = (revision.features().name, server_info(service, *revision));
             let members =
@@ -65,11 +73,14 @@ impl Answers {
         };
         Self {
             initialize: served.iter().filter(|revision| revision.features().handshake).map(initialize).collect(),
-            discover: format!(
-                r#","result":{{{own_of_discover}{kept}"supportedVersions":{names},{capabilities},"instructions":"#
-            ),
+            discover: [capabilities, &following].map(|capabilities| {
+                format!(
+                    r#","result":{{{own_of_discover}{kept}"supportedVersions":{names},{capabilities},"instructions":"#
+                )
+            }),
             plain: Openings::new("", ""),
             typed: Openings::new(&own, &kept),
+            made_by,
         }
     }
 
@@ -80,8 +91,36 @@ impl Answers {
     }
 
     /// Takes `instructions` as a JSON string.
-    pub(super) fn discover(&self, id: &str, instructions: &Bytes) -> Answer {
-        join(&[OPEN, id, &self.discover], instructions, "}}")
+    pub(super) fn discover(&self, id: &str, follows: bool, instructions: &[u8]) -> Answer {
+        join(&[OPEN, id, &self.discover[usize::from(follows)]], instructions, "}}")
+    }
+
+    /// Takes the members of the task as JSON, without its braces, and what other clients are told.
+    pub(super) fn new_task(&self, id: &str, members: &str, told: &RawValue) -> Answer {
+        let made_by = &self.made_by;
+        let result = format!(r#"{{"resultType":"task","_meta":{{{made_by},"{TASK}":{told}}},{members}}}"#);
+        join(&[OPEN, id, r#","result":"#], result.as_bytes(), "}")
+    }
+
+    /// Takes the members of the task as JSON, without its braces.
+    pub(super) fn task(&self, id: &str, members: &str) -> Answer {
+        join(&[OPEN, id, &self.open_task()], members.as_bytes(), "}}")
+    }
+
+    /// Takes the members of the task as [`Self::task`] does, and the object that a call would have
+    /// returned.
+    pub(super) fn task_with_result(&self, id: &str, members: &str, result: &RawValue) -> serde_json::Result<Answer> {
+        let opened = [&*self.open_task(), members, &self.typed.call].concat();
+        let (between, close) = (Some(r#""}],"structuredContent":"#), r#","isError":false}}}"#);
+        Answer::of(&result, Frame::Text { open: [OPEN, id, &opened], between, close })
+    }
+
+    pub(super) fn acknowledge(&self, id: &str) -> Answer {
+        join(&[OPEN, id, self.open_task().trim_end_matches(',')], b"", "}}")
+    }
+
+    fn open_task(&self) -> String {
+        format!(r#","result":{{"resultType":"complete","_meta":{{{}}},"#, self.made_by)
     }
 
     /// Takes `tools` as a JSON list.

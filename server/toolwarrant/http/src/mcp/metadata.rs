@@ -6,6 +6,7 @@
 //! [`of_message`].
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
+use super::follow;
 use super::refusal::HttpRefusal;
 use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -71,9 +72,14 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     let method = &request.method;
     let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
     METHOD.check::<H>(headers, method)?;
-    let known = Method::of(method, named);
+    let known = Method::of::<H>(method, named);
     let Own { name, meta } = own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
-    if let (Some(Method::CallTool), Some(name)) = (known, name.and_then(|name| read_text(name.get()))) {
+    let name = match known {
+        Some(Method::CallTool) => name.and_then(|name| read_text(name.get())),
+        Some(Method::Task(_)) => task_id(request),
+        _ => None,
+    };
+    if let Some(name) = name {
         NAME.check::<H>(headers, &name)?;
     }
     let Meta { revision, capabilities } =
@@ -85,7 +91,25 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
         return Err(invalid("`_meta` lacks `io.modelcontextprotocol/clientCapabilities`, an object"));
     }
     REVISION.check::<H>(headers, &revision)?;
+    if matches!(known, Some(Method::Task(_))) && !follows(request) {
+        return Err(follow::missing_capability(H::CATALOGUE));
+    }
     known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
+}
+
+/// Returns true if the request declares the extension for tasks, which it does for itself alone.
+pub(super) fn follows(request: &RpcRequest<'_>) -> bool {
+    // A `Value` would read JSON inside of some strings, too, to any depth.
+    let meta = own(request).and_then(|own| object::<Meta<'_>>(own.meta?));
+    let capabilities = meta.and_then(|meta| object::<Capabilities<'_>>(meta.capabilities?));
+    let extensions = capabilities.and_then(|capabilities| object::<Extensions<'_>>(capabilities.extensions?));
+    extensions.and_then(|extensions| extensions.tasks).is_some_and(|tasks| tasks.get().starts_with('{'))
+}
+
+/// Returns `None` if there is none, or more than one.
+pub(super) fn task_id<'a>(request: &RpcRequest<'a>) -> Option<Cow<'a, str>> {
+    let TaskParams { task_id } = request.params_json().and_then(object)?;
+    read_text(task_id?.get())
 }
 
 /// Returns `None` if the parameters are not an object, or name a used member twice.
@@ -111,6 +135,24 @@ struct Meta<'a> {
     revision: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientCapabilities")]
     capabilities: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Capabilities<'a> {
+    #[serde(borrow)]
+    extensions: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Extensions<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/tasks")]
+    tasks: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct TaskParams<'a> {
+    #[serde(borrow, rename = "taskId")]
+    task_id: Option<&'a RawValue>,
 }
 
 /// Rejects a list of an object's values, which serde would accept.

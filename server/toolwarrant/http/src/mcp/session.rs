@@ -3,20 +3,24 @@
 
 use super::answers::{self, Answers, error};
 use super::envelope::{Message, ParamMembers, Params, RpcRequest};
+use super::follow::{self, TaskMethod};
+use super::metadata;
 use super::refusal::HttpRefusal;
 use crate::context::{Context, reason};
-use serde_json::value::RawValue;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::args::read_text;
+use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::limit::HeadCharge;
 use toolwarrant_core::pipeline::{Admitted, Handlers};
-use toolwarrant_core::reply::Answer;
+use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
 
@@ -27,10 +31,11 @@ pub(super) enum Method {
     Discover,
     ListTools,
     CallTool,
+    Task(TaskMethod),
 }
 
 impl Method {
-    pub(super) fn of(name: &str, revision: Revision) -> Option<Self> {
+    pub(super) fn of<H: Handlers>(name: &str, revision: Revision) -> Option<Self> {
         let handshake = revision.features().handshake;
         match name {
             "tools/call" => Some(Self::CallTool),
@@ -38,7 +43,8 @@ impl Method {
             "initialize" if handshake => Some(Self::Initialize),
             "ping" if handshake => Some(Self::Ping),
             "server/discover" if !handshake => Some(Self::Discover),
-            _ => None,
+            _ if handshake || H::CATALOGUE.followed.is_none() => None,
+            _ => TaskMethod::of(name).map(Self::Task),
         }
     }
 
@@ -105,11 +111,16 @@ impl<H: Handlers> Session<'_, H> {
 
     fn over_budget(&self, request: &RpcRequest<'_>, failure: &Failure) -> Answer {
         let RpcRequest { id, method, .. } = request;
-        if method != "tools/call" {
+        let record = |tool: &str| self.context.pipeline.record_refusal(self.caller, tool, self.request_id, failure);
+        let known = Method::of::<H>(method, self.revision);
+        if let (Some(Method::Task(_)), Some(reader)) = (known, H::CATALOGUE.followed) {
+            record(reader.name);
+        }
+        if known != Some(Method::CallTool) {
             return error(id, failure);
         }
         if let Ok(call) = self.call_params(request) {
-            self.context.pipeline.record_refusal(self.caller, &call.name, self.request_id, failure);
+            record(&call.name);
         }
         self.answers.tool_failure(id, self.revision, failure)
     }
@@ -124,10 +135,13 @@ impl<H: Handlers> Session<'_, H> {
             return Err(Failure::new(invalid_params, what));
         }
         let (pipeline, answers) = (&self.context.pipeline, self.answers);
-        match Method::of(method, self.revision) {
-            Some(Method::CallTool) => self.call(admitted, id, &self.call_params(request)?).await,
+        match Method::of::<H>(method, self.revision) {
+            Some(Method::CallTool) => self.call(admitted, request, &self.call_params(request)?).await,
             Some(Method::ListTools) => match cursor(request) {
-                None => Ok(answers.list_tools(id, self.revision, &pipeline.list(admitted, self.revision)?)),
+                None => {
+                    let tools = pipeline.list(admitted, self.revision, self.follows(request))?;
+                    Ok(answers.list_tools(id, self.revision, &tools))
+                }
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
                     Err(Failure::new(invalid_params, what))
@@ -135,19 +149,73 @@ impl<H: Handlers> Session<'_, H> {
             },
             Some(Method::Initialize) => {
                 let agreed = Revision::negotiate(&offer(request), H::CATALOGUE.service.served);
-                Ok(answers.initialize(id, agreed, &pipeline.instructions(admitted)?))
+                Ok(answers.initialize(id, agreed, &pipeline.instructions(admitted, false)?))
             }
-            Some(Method::Discover) => Ok(answers.discover(id, &pipeline.instructions(admitted)?)),
+            Some(Method::Discover) => self.discover(admitted, request),
+            Some(Method::Task(method)) => self.task(admitted, request, method).await,
             Some(Method::Ping) => Ok(answers::pong(id)),
             None => Err(Method::unknown::<H>(method)),
         }
     }
 
-    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Answer, Failure> {
+    fn discover(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
+        let is_offered = follow::is_offered(H::CATALOGUE, self.caller.application.permissions);
+        let instructions = self.context.pipeline.instructions(admitted, self.follows(request))?;
+        Ok(self.answers.discover(request.id, is_offered, &instructions))
+    }
+
+    async fn task(
+        &self,
+        admitted: &Admitted<'_>,
+        request: &RpcRequest<'_>,
+        method: TaskMethod,
+    ) -> Result<Answer, Failure> {
+        let (catalogue, id, request_id) = (H::CATALOGUE, request.id, self.request_id);
+        let reader = catalogue.followed.ok_or_else(|| Method::unknown::<H>(&request.method))?;
+        let task_id = metadata::task_id(request)
+            .ok_or_else(|| Failure::new(catalogue.roles.invalid_params, "`params` lacks `taskId`, a string"))?;
+        let arguments = to_raw_value(&json!({"task_id": task_id, "wait_seconds": 0})).map_err(self.internal())?;
+        let (arguments, hold, frame) = (&*arguments, LongPoll::Never, Frame::Plain);
+        let asked = ToolCall { tool: reader.name, arguments, request_id, hold, frame };
+        let read = self.context.pipeline.call(admitted, asked).await;
+        let read = read.map_err(|failure| follow::conceal(catalogue, self.caller.application.permissions, failure))?;
+        match method {
+            TaskMethod::Get => follow::write_task(self.answers, catalogue, id, read).map_err(self.internal()),
+            TaskMethod::Cancel | TaskMethod::Update => Ok(self.answers.acknowledge(id)),
+        }
+    }
+
+    /// Returns true if the request declares the extension for tasks, and its caller may use it.
+    fn follows(&self, request: &RpcRequest<'_>) -> bool {
+        !self.revision.features().handshake
+            && follow::is_offered(H::CATALOGUE, self.caller.application.permissions)
+            && metadata::follows(request)
+    }
+
+    fn internal(&self) -> impl Fn(serde_json::Error) -> Failure {
+        let request_id = self.request_id;
+        move |error| {
+            tracing::error!(request_id, %error, "an answer could not be written");
+            Failure::new(H::CATALOGUE.roles.internal, "the answer could not be written").with("request_id", request_id)
+        }
+    }
+
+    async fn call(
+        &self,
+        admitted: &Admitted<'_>,
+        request: &RpcRequest<'_>,
+        call: &CallParams<'_>,
+    ) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let Self { context: Context { pipeline, .. }, answers, request_id, hold, revision, .. } = *self;
-        let frame = answers.frame(id, revision);
+        let makes_task = |tool: &ToolDef| tool.task.is_some();
+        let (id, is_followed) =
+            (request.id, H::CATALOGUE.tool(&call.name).is_some_and(makes_task) && self.follows(request));
+        let frame = if is_followed { Frame::Plain } else { answers.frame(id, revision) };
         match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
+            Ok(answer) if is_followed => {
+                follow::write_call(answers, H::CATALOGUE, (id, revision), answer).map_err(self.internal())
+            }
             Ok(answer) => Ok(answer),
             Err(failure)
                 if [H::CATALOGUE.roles.unknown_tool, H::CATALOGUE.roles.unauthenticated].contains(&failure.def()) =>

@@ -20,14 +20,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
-use toolwarrant_common::TASKS_KEPT_DAYS;
 use toolwarrant_core::access::NONCE_KEPT;
 use toolwarrant_core::store::StoreError;
+use toolwarrant_core::tasks::KEPT;
 
 /// The others wait; their deadlines do not move.
 const DRIVEN_MAX: usize = 4_096;
-
-const RETENTION: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
 
 const REPEATED_WITHIN: Duration = Duration::from_hours(24);
 
@@ -266,7 +264,7 @@ impl Engine {
     async fn purge(self: Arc<Self>, uptime: Duration) {
         let (store, now) = (&self.parts.store, self.parts.clock.earliest());
         let purged = async {
-            while store.purge(now.minus(RETENTION), PURGE_MAX).await? == PURGE_MAX {}
+            while store.purge(now.minus(KEPT), PURGE_MAX).await? == PURGE_MAX {}
             while uptime >= NONCE_KEPT && store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
             Ok::<_, StoreError>(())
         };

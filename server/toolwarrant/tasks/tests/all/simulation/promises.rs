@@ -268,7 +268,7 @@ fn two_readings(sight: &Sight) -> Duration {
 }
 
 fn find_wrong_answer((call, answer): &Said, records: &[Record]) -> Option<String> {
-    let WriteAnswer { task_id, tool, target, hit, matches } = answer.as_ref().ok()?;
+    let WriteAnswer { task_id, tool, target, accepted_at: _, hit, matches } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {
         return Some(format!("{task_id} was accepted and is not there"));
     };
