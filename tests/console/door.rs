@@ -43,7 +43,8 @@ async fn a_request_from_another_host_origin_or_page_is_refused() {
     let gets = [
         ("sec-fetch-site: none\r\n", 200),
         ("sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n", 200),
-        ("sec-fetch-site: same-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: iframe\r\n", 403),
+        ("sec-fetch-site: same-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n", 403),
+        ("sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: iframe\r\n", 403),
         ("sec-fetch-site: same-site\r\nsec-fetch-mode: no-cors\r\n", 403),
         ("sec-fetch-site: cross-site\r\n", 403),
         ("origin: http://evil.example\r\n", 403),

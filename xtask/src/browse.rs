@@ -1,8 +1,8 @@
 //! `cargo xtask browse`: the screen page and the console in Chromium, against the programs as users
 //! start them.
 //!
-//! `tests/browser/screen.mjs` and `console.mjs` open and measure the pages. A lock file next to them
-//! pins their packages.
+//! `tests/browser/screen.mjs` and `console.mjs` open and measure the pages. A lock file next to
+//! them pins their packages.
 
 use crate::cargo::{cargo_of_tests, step};
 use crate::node;

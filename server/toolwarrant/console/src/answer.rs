@@ -104,7 +104,8 @@ pub(crate) fn cells(catalogue: &Catalogue, name: &str, value: &Value) -> Vec<Cel
     vec![Cell { text: shown, link, time: time.map(str::to_owned), class: class_of(name, value) }]
 }
 
-/// Makes a table, whose name is for those who do not see it. Without columns, it has those that any row has.
+/// Makes a table, whose name is for those who do not see it. Without columns, it has those that
+/// any row has.
 pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows: &[Value]) -> Markup {
     let cell = |row: &Value, (_, paths): &Column| {
         let found = paths.iter().find_map(|path| {

@@ -1,5 +1,5 @@
-//! The console: pages on which an operator sees a service and acts on it. A page shows the answer of
-//! an operator's command, and a form is such a command, so the console can do nothing that the
+//! The console: pages on which an operator sees a service and acts on it. A page shows the answer
+//! of an operator's command, and a form is such a command, so the console can do nothing that the
 //! command line cannot. It knows the contract from the catalogue alone. Start at
 //! [`Console::serve`].
 

@@ -9,6 +9,7 @@ use crate::pages::{Shell, SignIn, is_fleet, tag};
 use crate::rendered::Rendered;
 use crate::state::ConsoleState;
 use crate::visit::ConsoleVisit;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -118,6 +119,8 @@ impl ConsoleSite {
         let end = Instant::now() + HOLD;
         loop {
             let begun = Instant::now();
+            let mut closing = pin!(self.console.closing.notified());
+            closing.as_mut().enable();
             let rendered = visit.page(parts).await;
             let tag = tag(&rendered);
             if tag != shown {
@@ -126,7 +129,7 @@ impl ConsoleSite {
             }
             tokio::select! {
                 () = sleep(rendered.live.unwrap_or(HOLD).max(begun.elapsed() * SHARE)) => {}
-                () = self.console.closing.notified() => {}
+                () = closing => {}
             }
             let visitor: Option<Visitor> = self.console.door.admit(cookie, false);
             if visitor.is_none() {

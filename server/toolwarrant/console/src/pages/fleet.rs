@@ -96,14 +96,15 @@ impl ConsoleVisit<'_> {
             state.is_none_or(|state| row["state"] == state)
                 && offer.is_none_or(|offer| row["capabilities"][offer] == true)
         };
-        let next = rows.last().filter(|_| is_table && rows.len() as u64 == limit).map(id_of);
+        let shown = rows.len() as u64;
+        let next = rows.last().filter(|_| shown == limit).map(id_of);
         let cells = if is_table { &[][..] } else { &rows };
         let page = FleetPage {
             heading,
             path: format!("/fleet/{resource}"),
             app: app.unwrap_or_default(),
             prefix: prefix.unwrap_or_default(),
-            count,
+            count: count.max(shown),
             states: self.choices(resource, "state", &counts["states"]),
             offers: self.choices(resource, "offers", &counts["offers"]),
             cells: cells.iter().map(|row| self.cell(resource, row, is_meant(row))).collect(),

@@ -173,7 +173,7 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Accepts a form only from a page of the site itself. A page on another port of this host is of
-/// the same site, and its requests carry the cookie. Other pages may only link to the site.
+/// the same site, and its requests carry the cookie. So it may not even link to the site.
 fn judge_origin(headers: &HeaderMap, host: &str, is_form: bool) -> Result<(), Refused> {
     let origin = once(headers, &ORIGIN)?;
     let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| origin == host);
@@ -182,10 +182,11 @@ fn judge_origin(headers: &HeaderMap, host: &str, is_form: bool) -> Result<(), Re
             (Some("same-origin"), _) => true,
             (Some("none") | None, false) => true,
             (None, true) => origin.is_some(),
-            (Some(_), true) => false,
-            (Some(_), false) => {
+            // A link on a page of another site, which comes without the cookie.
+            (Some("cross-site"), false) => {
                 once(headers, &FETCH_MODE)? == Some("navigate") && once(headers, &FETCH_DEST)? == Some("document")
             }
+            (Some(_), _) => false,
         };
     match allowed {
         true => Ok(()),
