@@ -45,6 +45,8 @@ struct OpenFile {
     id: (u64, u64),
     covered: Covered,
     uncovered: bool,
+    /// True if a line was written in part. The rest follows before anything else.
+    in_line: bool,
     /// Bytes to write before anything else, each true if a seal covers it.
     first: VecDeque<(Vec<u8>, bool)>,
     begun: Option<Head>,
@@ -154,10 +156,10 @@ impl Writer {
 
     fn open_day(&mut self, day: u64) -> io::Result<()> {
         let day = trail::day_of(Timestamp(day * DAY_MILLIS));
-        let stays = |OpenFile { path, file, id: known, .. }: &OpenFile| {
+        let stays = |OpenFile { path, file, id: known, in_line, .. }: &OpenFile| {
             trail::day(path) == Some(&*day)
                 && id(path).is_ok_and(|found| found == *known)
-                && file.metadata().is_ok_and(|about| about.len() < self.file_max)
+                && file.metadata().is_ok_and(|about| *in_line || about.len() < self.file_max)
         };
         if self.open.as_ref().is_some_and(stays) {
             return Ok(());
@@ -229,6 +231,7 @@ impl OpenFile {
             id: found,
             covered: behind,
             uncovered: continues && uncovered,
+            in_line: false,
             first,
             begun: None,
             new: before.is_err(),
@@ -237,8 +240,9 @@ impl OpenFile {
 
     fn write(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         self.write_first()?;
-        let Self { file, covered, uncovered, .. } = self;
+        let Self { file, covered, uncovered, in_line, .. } = self;
         put(file, bytes, |written| {
+            *in_line = !written.ends_with(b"\n");
             covered.add(written);
             covered.lines += line_breaks(written);
             *uncovered = true;
@@ -246,6 +250,9 @@ impl OpenFile {
     }
 
     fn seal(&mut self, key: &ChainKey, last: Head) -> io::Result<Option<Head>> {
+        if self.in_line {
+            return Ok(None);
+        }
         if self.begun.is_none() {
             if !self.uncovered {
                 // A seal without its line break gets it, even if the next line goes to another
@@ -323,4 +330,26 @@ fn parent(dir: &Path) -> &Path {
 
 pub(super) fn create(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolwarrant_base::keyring::KeyRing;
+    use toolwarrant_base::random::Random;
+
+    #[test]
+    fn a_line_that_a_full_disk_has_cut_is_finished_before_it_is_sealed() {
+        let path = std::env::temp_dir().join(format!("audit-{}-in-line", std::process::id()));
+        let key = KeyRing::new("test", &[7; 32], Random::System).chain_key();
+        let mut open = OpenFile::open(&path, Head::START).expect("a file");
+        let seal = |open: &mut OpenFile| open.seal(&key, Head::START).expect("written").is_some();
+        for (part, is_whole) in [("{\"a\":", false), ("1}\n", true)] {
+            open.write(&mut part.into()).expect("written");
+            assert_eq!(seal(&mut open), is_whole, "{part}");
+        }
+        let text = std::fs::read_to_string(&path).expect("text");
+        std::fs::remove_file(&path).expect("removed");
+        assert!(text.contains("{\"a\":1}\n") && text.ends_with("}\n"), "{text}");
+    }
 }
