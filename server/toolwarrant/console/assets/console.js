@@ -46,7 +46,11 @@ function replace(html) {
   show_ages();
 }
 
-const is_busy = () => document.activeElement?.matches("main input, main select, main textarea") || document.getSelection()?.toString();
+const is_changed = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
+const is_busy = () =>
+  document.activeElement?.matches("main input, main select, main textarea") ||
+  [...document.querySelectorAll("main input, main textarea")].some(is_changed) ||
+  document.getSelection()?.toString();
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const visible = () => new Promise((done) => {
   if (!document.hidden) return done();
@@ -78,7 +82,7 @@ async function live() {
       await pause(500);
     } catch {
       if (!leaving.signal.aborted) {
-        sign.textContent = "no answer";
+        sign.textContent = "no answer; after a restart, ask for a new link";
         await pause(3_000);
       }
     } finally {

@@ -51,6 +51,7 @@ struct ActPage<'a> {
     cannot_be_undone: bool,
     inputs: Vec<FormInput>,
     form_id: String,
+    reason: &'a str,
     button: String,
     /// The object as it is now.
     object: Markup,
@@ -77,10 +78,11 @@ impl ConsoleVisit<'_> {
 
     pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {
         let Some((form, cannot_be_undone)) = self.act_of(group, name) else { return Rendered::missing() };
-        let object = match (self.query_value("app"), self.query_value("key")) {
-            (_, Some(key)) => self.ask(&["key", "show", "--", key]).await.ok(),
-            (Some(app), _) => self.ask(&["app", "show", "--", app]).await.ok(),
-            _ => None,
+        // The object that the form acts on, and no other that the query may name.
+        let of = ["key", "app"].into_iter().find(|of| form.inputs.iter().any(|input| input.name == *of));
+        let object = match of.and_then(|of| Some((of, self.query_value(of)?))) {
+            Some((of, id)) => self.ask(&[of, "show", "--", id]).await.ok(),
+            None => None,
         };
         let object = object.map(|object| show(self.console.catalogue, &render::for_people(object)));
         let about = form.about.clone();
@@ -98,6 +100,7 @@ impl ConsoleVisit<'_> {
             cannot_be_undone,
             inputs,
             form_id: self.console.door.make_form(self.visitor),
+            reason: self.query_value(REASON).unwrap_or_default(),
             button: title.clone(),
             object: object.unwrap_or_default(),
         };

@@ -71,6 +71,8 @@ pub(crate) struct FormInput {
     pub(crate) label: String,
     pub(crate) input: CommandInput,
     pub(crate) value: String,
+    /// All values that were sent, for an input that takes many.
+    pub(crate) values: Vec<String>,
     /// Some values to choose from; any other is allowed as well.
     pub(crate) known: Vec<String>,
     pub(crate) is_fixed: bool,
@@ -127,6 +129,7 @@ impl ConsoleVisit<'_> {
         let mut rendered = Rendered::of(page.path, &list);
         let is_live = page.is_live && self.query_value("before").is_none() && answer.is_ok();
         rendered.live = is_live.then_some(LOOK_EVERY);
+        rendered.status = answer.err().map_or(rendered.status, |error| Rendered::failure(&error).status);
         rendered.words = words;
         rendered
     }
@@ -145,7 +148,9 @@ impl ConsoleVisit<'_> {
         for input in form.inputs.into_iter().filter(|input| !without.contains(&input.name.as_str())) {
             let known = self.list_values(&input.name).await;
             let value = self.query_value(&input.name).unwrap_or_default().to_owned();
-            inputs.push(FormInput { label: input.name.replace(['-', '_'], " "), input, value, known, is_fixed: false });
+            let sent = self.query.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.clone());
+            let (label, values) = (input.name.replace(['-', '_'], " "), sent.collect());
+            inputs.push(FormInput { label, input, value, values, known, is_fixed: false });
         }
         inputs
     }

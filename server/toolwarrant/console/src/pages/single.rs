@@ -20,7 +20,7 @@ struct ExaminedPage {
 
 impl ConsoleVisit<'_> {
     pub(crate) async fn application(&self, name: &str) -> Rendered {
-        let asked = ["app", "show", name];
+        let asked = ["app", "show", "--", name];
         let answer = self.ask(&asked).await;
         let of = format!("app={}", encode(name));
         let targets = self.console.catalogue.resource_names();
@@ -41,7 +41,7 @@ impl ConsoleVisit<'_> {
     }
 
     pub(crate) async fn key(&self, id: &str) -> Rendered {
-        let asked = ["key", "show", id];
+        let asked = ["key", "show", "--", id];
         let answer = self.ask(&asked).await;
         let mut heading = Heading::of(&format!("key {id}"));
         let key = encode(id);

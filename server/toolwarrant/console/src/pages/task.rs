@@ -30,7 +30,7 @@ const ELSEWHERE: [&str; 7] = ["status", "why", "meaning", "timeline", "evidence"
 
 impl ConsoleVisit<'_> {
     pub(crate) async fn task(&self, id: &str) -> Rendered {
-        let asked = ["task", "show", id];
+        let asked = ["task", "show", "--", id];
         let task = match self.ask(&asked).await {
             Ok(task) => task,
             Err(error) => return Rendered::failure(&error),

@@ -193,7 +193,10 @@ impl Drawing {
         if let Some(deadline) = time("deadline_at") {
             let point = self.axis.add(deadline);
             self.add_moment("deadline", point);
-            self.add_step(None, (deadline, point), SERVER, "the deadline".to_owned());
+            // A task that ended before has none in the list of what happened.
+            if last.end_mark().is_none() || deadline <= last.at {
+                self.add_step(None, (deadline, point), SERVER, "the deadline".to_owned());
+            }
         }
     }
 

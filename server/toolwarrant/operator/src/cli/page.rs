@@ -80,7 +80,7 @@ impl CommandForm {
         let mut placed = Vec::new();
         for input in &self.inputs {
             let given = fields.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.as_str());
-            let lines = given.flat_map(|value| if input.is_many { value.split('\n') } else { value.split('\0') });
+            let lines = given.flat_map(|value| value.split(|c| input.is_many && c == '\n'));
             for value in lines.map(str::trim).filter(|value| !value.is_empty()) {
                 match (input.has_dashes, input.is_switch) {
                     (true, true) => filled.push(format!("--{}", input.name)),

@@ -28,12 +28,13 @@ pub(super) async fn describe(context: &OperatorContext, origin: &Origin) -> Comm
         }
     }
     shown["targets"] = fleets.into();
-    shown["needs_a_look"] = find_concerns(context, origin).await?;
+    shown["needs_a_look"] = find_concerns(context, origin, shown["why_not"].as_str()).await?;
     Ok(shown)
 }
 
 /// Returns what is not as it should be, each with the command that shows it.
-async fn find_concerns(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
+async fn find_concerns(context: &OperatorContext, origin: &Origin, unready: Option<&str>) -> CommandAnswer {
+    let unready = unready.map(|why| format!("the server is not ready: {why}"));
     let statuses = vec![TaskStatus::FailedSilent.as_str().to_owned()];
     let since = Some(TimePoint::At(context.clock.latest().minus(DAY)));
     let query = TaskListQuery { statuses, since, limit: COUNTED_MAX, ..TaskListQuery::default() };
@@ -42,6 +43,7 @@ async fn find_concerns(context: &OperatorContext, origin: &Origin) -> CommandAns
     let ending = keys::execute(context, origin, KeyCommand::List(query)).await?;
     let ending = ending.as_array().into_iter().flatten().filter(|key| key["state"] == "live").count();
     let concerns = [
+        (unready.iter().len(), unready.as_deref().unwrap_or_default(), "ready"),
         (silent, "tasks that failed silently in the last day", "task list --status=failed_silent --since=24h"),
         (ending, "keys that end, or whose older secret ends, within a week", "key list --ends-within=7d"),
     ];
