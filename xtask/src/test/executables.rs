@@ -1,5 +1,5 @@
-//! Runs test executables in two lanes: tests that compute, with a thread for each processor, and
-//! next to them tests that mostly wait, with more.
+//! Runs test executables in two lanes. Tests that compute have a thread for each processor, and
+//! tests that mostly wait have more.
 
 use crate::cargo::count;
 use crate::test::build::Executable;
@@ -12,7 +12,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// These tests mostly wait for the programs that they start. The longest first.
+/// These tests mostly wait for the programs that they start. The first takes as long as all others,
+/// so it has a lane of its own.
 const WAITING: [&str; 3] = ["cloudphone all", "print-shop all", "toolwarrant-postgres all"];
 
 const THREADS_WAITING: usize = 8;
@@ -32,17 +33,17 @@ pub(super) struct Ran {
 }
 
 pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
-    let order = |executable: &Executable| WAITING.iter().position(|name| *name == executable.name);
-    let (mut waiting, computing): (Vec<_>, Vec<_>) =
-        executables.into_iter().partition(|executable| order(executable).is_some());
-    waiting.sort_by_key(order);
+    let (longest, mut others): (Vec<_>, Vec<_>) =
+        executables.into_iter().partition(|executable| executable.name == WAITING[0]);
+    others.sort_by_key(|executable| WAITING.contains(&executable.name.as_str()));
     let processors = thread::available_parallelism()?.get();
     let ran = Mutex::new(Ran::default());
-    let work = |lane: Vec<Executable>, threads| -> Result<Vec<String>> {
+    let work = |lane: Vec<Executable>| -> Result<Vec<String>> {
         let mut lane = VecDeque::from(lane);
         let mut failed = Vec::new();
         while let Some(executable) = lane.pop_front() {
-            let (said, succeeded) = execute(root, &executable, threads)?;
+            let waits = WAITING.contains(&executable.name.as_str());
+            let (said, succeeded) = execute(root, &executable, if waits { THREADS_WAITING } else { processors })?;
             let mut ran = ran.lock().map_err(|_| anyhow!("a lane panicked"))?;
             if !ran.read(&executable.name, &said, succeeded) {
                 failed.push(executable.name);
@@ -51,10 +52,10 @@ pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
         Ok(failed)
     };
     let failed = thread::scope(|scope| {
-        let computed = scope.spawn(|| work(computing, processors));
-        let waited = work(waiting, THREADS_WAITING);
-        let computed = computed.join().map_err(|_| anyhow!("a lane panicked"))?;
-        Ok::<_, anyhow::Error>([computed?, waited?].concat())
+        let others = scope.spawn(|| work(others));
+        let longest = work(longest);
+        let others = others.join().map_err(|_| anyhow!("a lane panicked"))?;
+        Ok::<_, anyhow::Error>([others?, longest?].concat())
     })?;
     match &failed[..] {
         [] => Ok(ran.into_inner().map_err(|_| anyhow!("a lane panicked"))?),

@@ -31,7 +31,7 @@ pub(super) fn missing_capability(catalogue: &Catalogue) -> Failure {
     failure.with("requiredCapabilities", json!({"extensions": {EXTENSION: {}}}))
 }
 
-/// Replaces the errors of the tool that reads tasks. All ids that it cannot answer for get the same.
+/// Replaces the errors of the tool that reads tasks. All ids without an answer get the same.
 pub(super) fn conceal(catalogue: &Catalogue, permissions: PermissionSet, failure: Failure) -> Failure {
     let roles = &catalogue.roles;
     if ![roles.not_found, roles.invalid_argument].contains(&failure.def()) {
