@@ -1,7 +1,5 @@
 //! Tests of the product's promises at its boundary. A test is data; `harness` serves it.
 
-// The harness begins with the first names, and these tests take the longest.
-mod adapters;
 mod drills;
 mod harness;
 mod house;
@@ -83,6 +81,7 @@ mod console {
 }
 
 mod platforms {
+    pub(crate) mod adapters;
     pub(crate) mod configured;
     pub(crate) mod one_phone;
 }
