@@ -16,7 +16,6 @@ use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::args::read_text;
-use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::limit::HeadCharge;
@@ -180,9 +179,10 @@ impl<H: Handlers> Session<'_, H> {
     ) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let Self { context: Context { pipeline, .. }, answers, request_id, hold, revision, .. } = *self;
-        let makes_task = |tool: &ToolDef| tool.task.is_some();
-        let (id, is_followed) =
-            (request.id, H::CATALOGUE.tool(&call.name).is_some_and(makes_task) && self.follows(request));
+        let makes_task = || H::CATALOGUE.tool(&call.name).is_some_and(|tool| tool.task.is_some());
+        // A call of an older revision, and one that only reads, pay for no more than these.
+        let is_followed = !revision.features().handshake && makes_task() && self.follows(request);
+        let id = request.id;
         let frame = if is_followed { Frame::Plain } else { answers.frame(id, revision) };
         match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
             Ok(answer) if is_followed => {
