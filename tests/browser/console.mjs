@@ -6,11 +6,10 @@
 // service has next to those of every service. --call makes a task, for the check that a page
 // follows. Every result is a line; the exit code is 1 if any failed.
 
-import axe from "axe-core";
 import { exec } from "node:child_process";
 import { createServer } from "node:http";
 import { parseArgs, promisify } from "node:util";
-import { chromium } from "playwright-core";
+import { accessible, check, expect, finish, ms_since, new_page, sound } from "./chromium.mjs";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -22,10 +21,6 @@ if (!program) throw new Error("the arguments are COMMAND PATH...");
 const PAGES = ["/", "/tasks", "/refunds", "/applications", "/applications/demo", "/keys", "/audit", "/acts", "/doctor?examine=on",
   "/verify?examine=on", "/act/app/create", "/act/app/delete?app=demo", "/act/key/create?app=demo", "/nothing", ...more];
 
-const ARGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-  + "--disable-component-update --disable-sync";
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGS.split(" ") });
-const counts = { passed: 0, failed: 0 };
 const run = async (line) => (await promisify(exec)(`${program} ${line}`)).stdout;
 const make_link = async (role = "--operate") => JSON.parse(await run(`console ${role} --json`)).link;
 
@@ -39,9 +34,7 @@ if (!flags.short) {
   await check("keyboard", keyboard);
 }
 await check("ended", ended);
-await browser.close();
-console.log(`${counts.passed} passed, ${counts.failed} failed`);
-process.exitCode = counts.failed ? 1 : 0;
+await finish();
 
 // Each check returns its figure, or throws what is wrong.
 
@@ -102,11 +95,7 @@ async function axe_findings(colorScheme) {
   await enter(page, link);
   for (const path of PAGES) {
     await page.goto(new URL(path, link).href);
-    await page.evaluate(axe.source);
-    const { violations, passes } = await page.evaluate(() => globalThis.axe.run());
-    rules = Math.max(rules, passes.length);
-    const findings = violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id} at ${node.target}`));
-    expect(!findings.length, `${path}: ${findings.slice(0, 3).join(", ")}`);
+    rules = Math.max(rules, await accessible(page, path));
     await take(page, `${path.replace(/\W+/g, "-").replace(/^-|-$/g, "") || "overview"}-${colorScheme}`);
   }
   return `${PAGES.length} pages, 0 findings, ${rules} rules applied`;
@@ -227,44 +216,6 @@ async function enter(page, link) {
   await page.getByRole("heading", { name: "overview" }).waitFor({ timeout: 10_000 });
 }
 
-async function sound(page) {
-  const violations = await page.evaluate(() => globalThis.violations);
-  expect(!violations.length, `violations of the CSP: ${violations.join(", ")}`);
-  expect(!page.errors.length, `errors in the console: ${page.errors.join(", ")}`);
-}
-
-async function new_page(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
-  const page = await context.newPage();
-  page.errors = [];
-  page.on("console", (message) => message.type() === "error" && page.errors.push(message.text()));
-  page.on("pageerror", (error) => page.errors.push(String(error)));
-  await page.addInitScript(() => {
-    globalThis.violations = [];
-    addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(event.violatedDirective));
-  });
-  return page;
-}
-
 async function take(page, name) {
   if (flags.pictures) await page.screenshot({ path: `${flags.pictures}/console-${name}.png`, fullPage: true });
-}
-
-async function check(name, look) {
-  try {
-    console.log(`ok ${name}: ${await look()}`);
-    counts.passed += 1;
-  } catch (error) {
-    console.log(`FAILED ${name}: ${String(error.message).split("\n")[0]}`);
-    counts.failed += 1;
-  }
-  await Promise.all(browser.contexts().map((context) => context.close()));
-}
-
-function expect(is_true, otherwise) {
-  if (!is_true) throw new Error(otherwise);
-}
-
-function ms_since(start) {
-  return `${Math.round(performance.now() - start)} ms`;
 }

@@ -5,10 +5,9 @@
 // The key needs the permissions `device` and `stream`. COMMAND takes that key away, and runs last.
 // With --short all takes at most 60 s. Every result is a line; the exit code is 1 if any failed.
 
-import axe from "axe-core";
 import { exec } from "node:child_process";
 import { parseArgs, promisify } from "node:util";
-import { chromium } from "playwright-core";
+import { accessible, check, expect, finish, ms_since, new_page, sound } from "./chromium.mjs";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -21,11 +20,6 @@ const { values: flags, positionals } = parseArgs({
 });
 const [server, key_id, secret] = positionals;
 if (!secret) throw new Error("the arguments are URL KEY_ID SECRET");
-
-const ARGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-  + "--disable-component-update --disable-sync";
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGS.split(" ") });
-const counts = { passed: 0, failed: 0 };
 
 const create_session = (mode) => call("create_session", { device_id: flags.device, mode });
 const still = async (session) => (await screen_request(session, "still?after=0")).text();
@@ -44,9 +38,7 @@ if (!flags.short) {
   await check("late", late);
 }
 if (flags.revoke) await check("ended", ended);
-await browser.close();
-console.log(`${counts.passed} passed, ${counts.failed} failed`);
-process.exitCode = counts.failed ? 1 : 0;
+await finish();
 
 // Each check returns its figure, or throws what is wrong.
 
@@ -106,9 +98,7 @@ async function token_stays_hidden() {
   const { entries } = await devtools.send("Page.getNavigationHistory");
   expect(!entries.some((entry) => entry.url.includes(session.token)), "the history has the token");
   expect(entries.length === 2, `the history has ${entries.length} entries`);
-  const violations = await page.evaluate(() => globalThis.violations);
-  expect(!violations.length, `violations of the CSP: ${violations.join(", ")}`);
-  expect(!page.errors.length, `errors in the console: ${page.errors.join(", ")}`);
+  await sound(page);
   await page.reload();
   await page.getByText("open the whole link again").waitFor({ timeout: 5_000 });
   await page.goBack();
@@ -142,11 +132,7 @@ async function axe_findings(colorScheme) {
     await page.goto(mode ? (await create_session(mode)).url : `${server}/screen`);
     await (mode ? picture_shown(page) : page.locator("#message").waitFor({ timeout: 5_000 }));
     if (mode) await page.locator("#session:not(:empty)").waitFor({ timeout: 5_000 });
-    await page.evaluate(axe.source);
-    const { violations, passes } = await page.evaluate(() => globalThis.axe.run());
-    rules = Math.max(rules, passes.length);
-    const findings = violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id} at ${node.target}`));
-    expect(!findings.length, findings.join(", "));
+    rules = Math.max(rules, await accessible(page, mode));
     if (mode === "control" && colorScheme === "dark") await take(page, "dark");
   }
   return `0 findings, ${rules} rules applied`;
@@ -244,19 +230,6 @@ function position_of(svg, word) {
   return attributes ? { x: number("x"), y: number("y") } : null;
 }
 
-async function new_page(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
-  const page = await context.newPage();
-  page.errors = [];
-  page.on("console", (message) => message.type() === "error" && page.errors.push(message.text()));
-  page.on("pageerror", (error) => page.errors.push(String(error)));
-  await page.addInitScript(() => {
-    globalThis.violations = [];
-    addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(event.violatedDirective));
-  });
-  return page;
-}
-
 async function opened(mode, options, timeout) {
   const page = await new_page(options);
   const session = await create_session(mode);
@@ -277,29 +250,10 @@ function client_point(page, { x, y }) {
   }, { x, y });
 }
 
-async function check(name, run) {
-  try {
-    console.log(`ok ${name}: ${await run()}`);
-    counts.passed += 1;
-  } catch (error) {
-    console.log(`FAILED ${name}: ${String(error.message).split("\n")[0]}`);
-    counts.failed += 1;
-  }
-  await Promise.all(browser.contexts().map((context) => context.close()));
-}
-
 async function until(read, is_done, wanted) {
   for (const end = Date.now() + 10_000; Date.now() < end; await new Promise((done) => setTimeout(done, 100))) {
     const value = await read();
     if (is_done(value)) return value;
   }
   throw new Error(`there is not ${wanted} after 10 s`);
-}
-
-function expect(is_true, otherwise) {
-  if (!is_true) throw new Error(otherwise);
-}
-
-function ms_since(start) {
-  return `${Math.round(performance.now() - start)} ms`;
 }

@@ -3,8 +3,8 @@
 
 use crate::markup::Markup;
 use askama::Template;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use std::fmt::Write;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::render;
@@ -37,15 +37,11 @@ struct Facts {
     parts: Vec<(String, Markup)>,
 }
 
+const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// Writes the text as a part of a path or a query.
 pub(crate) fn encode(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-        out
-    })
+    utf8_percent_encode(text, &PLAIN).to_string()
 }
 
 pub(crate) fn words(name: &str) -> String {

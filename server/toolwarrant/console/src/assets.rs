@@ -3,16 +3,17 @@
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use toolwarrant_base::hex;
-use toolwarrant_http::people::{ASSETS, SiteAnswer};
+use toolwarrant_http::people::SiteAnswer;
 
-const FILES: [(&str, &str); 3] = [
-    ("css", include_str!("../assets/console.css")),
-    ("js", include_str!("../assets/console.js")),
-    ("svg", include_str!("../assets/icon.svg")),
+const FILES: [(&str, &str, &str); 3] = [
+    ("css", "text/css; charset=utf-8", include_str!("../assets/console.css")),
+    ("js", "text/javascript; charset=utf-8", include_str!("../assets/console.js")),
+    ("svg", "image/svg+xml", include_str!("../assets/icon.svg")),
 ];
 
-static PATHS: LazyLock<[String; 3]> =
-    LazyLock::new(|| FILES.map(|(kind, text)| format!("/console-{}.{kind}", hex::encode(&Sha256::digest(text)[..8]))));
+static PATHS: LazyLock<[String; 3]> = LazyLock::new(|| {
+    FILES.map(|(kind, _, text)| format!("/console-{}.{kind}", hex::encode(&Sha256::digest(text)[..8])))
+});
 
 /// Returns the paths of the stylesheet, the script and the icon.
 pub(crate) fn paths() -> &'static [String; 3] {
@@ -21,5 +22,6 @@ pub(crate) fn paths() -> &'static [String; 3] {
 
 pub(crate) fn find(path: &str) -> Option<SiteAnswer> {
     let place = PATHS.iter().position(|known| known == path)?;
-    Some(SiteAnswer::File { content_type: ASSETS[place], text: FILES[place].1 })
+    let (_, content_type, text) = FILES[place];
+    Some(SiteAnswer::File { content_type, text })
 }

@@ -1,7 +1,7 @@
 //! Pages that are a list with filters. The filters are the flags of the command that lists, so a
 //! page has them all and no other.
 
-use crate::answer::{Column, encode, table};
+use crate::answer::{Column, table};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
@@ -112,7 +112,8 @@ impl ConsoleVisit<'_> {
                 let is_full = rows.len() >= limit.unwrap_or(DEFAULT_LIMIT);
                 let last = rows.last().filter(|_| is_full).map(|row| &row["number"]);
                 let place = answer.get("next").or(last).filter(|place| !place.is_null());
-                let next = place.map(|place| self.same_page(page.path, "before", &render::cell(place)));
+                let next =
+                    place.map(|place| self.same_page(&format!("/{}", page.path), "before", &render::cell(place)));
                 (
                     table(self.console.catalogue, page.path, page.columns, &shown),
                     next,
@@ -132,14 +133,6 @@ impl ConsoleVisit<'_> {
         rendered.status = answer.err().map_or(rendered.status, |error| Rendered::failure(&error).status);
         rendered.words = words;
         rendered
-    }
-
-    /// Returns the path of this page with another value in its query.
-    fn same_page(&self, path: &str, name: &str, value: &str) -> String {
-        let kept = self.query.iter().filter(|(known, value)| known != name && !value.is_empty());
-        let pairs = kept.map(|(known, value)| (known.as_str(), value.as_str())).chain([(name, value)]);
-        let pairs: Vec<_> = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
-        format!("/{path}?{}", pairs.join("&"))
     }
 
     /// Returns the inputs of a form, with the values of the query.

@@ -1,5 +1,6 @@
 //! One request of a visitor: it asks commands with the rights of its session.
 
+use crate::answer::encode;
 use crate::door::Visitor;
 use crate::state::ConsoleState;
 use serde_json::Value;
@@ -30,6 +31,15 @@ impl<'a> ConsoleVisit<'a> {
     pub(crate) fn query_value(&self, name: &str) -> Option<&'a str> {
         let value = self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty())
+    }
+
+    /// Returns the path of this page with another value in its query, from the first row on.
+    pub(crate) fn same_page(&self, path: &str, name: &str, value: &str) -> String {
+        let kept = self.query.iter().map(|(known, value)| (known.as_str(), value.as_str()));
+        let kept = kept.filter(|(known, _)| ![name, "after", "before"].contains(known));
+        let pairs = kept.chain([(name, value)]).filter(|(_, value)| !value.is_empty());
+        let pairs: Vec<_> = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+        format!("{path}?{}", pairs.join("&"))
     }
 
     /// Returns the links to acts that the session may use, and all other links.

@@ -13,6 +13,7 @@ use crate::store::Stored;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
+use std::future::pending;
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
@@ -111,6 +112,16 @@ pub enum LongPoll<'a> {
 
 /// How long an ended task can be read.
 pub const KEPT: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
+
+impl LongPoll<'_> {
+    /// Returns once the client has left; never if nothing watches that.
+    pub async fn wait_for_hangup(self) {
+        match self {
+            Self::Until(hangup) => hangup.wait().await,
+            Self::Allowed | Self::Never => pending().await,
+        }
+    }
+}
 
 /// The most tasks on a page.
 pub const TASK_PAGE_MAX: u16 = 100;

@@ -16,7 +16,6 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::page::{PageAnswer, PageError, PageFile, PageRequest, WebPage};
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, Visit};
-use toolwarrant_core::tasks::LongPoll;
 
 const INPUT_MAX: usize = 4 * 1024;
 
@@ -127,18 +126,12 @@ async fn hold(
     request: PageRequest<'_>,
     peer: Option<&Peer>,
 ) -> Result<PageAnswer, Failure> {
-    let left = async {
-        match edge::patience(peer) {
-            LongPoll::Until(hangup) => hangup.wait().await,
-            _ => std::future::pending().await,
-        }
-    };
     let mut answering = pin!(survive(page.answer(visit.pass(), request)));
     let answer = tokio::select! {
         biased;
         failure = visit.wait_for_end() => return Err(failure),
         answer = &mut answering => answer,
-        () = left => return Ok(PageAnswer::Nothing),
+        () = edge::patience(peer).wait_for_hangup() => return Ok(PageAnswer::Nothing),
     };
     let failed = |error| visit.fail(error);
     let answer = answer.unwrap_or_else(|| Err(PageError::Unavailable("the page failed".into()))).map_err(failed)?;

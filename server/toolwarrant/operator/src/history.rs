@@ -42,13 +42,16 @@ impl History {
         let oldest = points.front().cloned().unwrap_or_default();
         let ends = points.iter().skip(PERIOD).step_by(PERIOD).chain([&now]);
         let begins = std::iter::once(&oldest).chain(points.iter().skip(PERIOD).step_by(PERIOD));
-        let period = |(begin, end): (&HistoryPoint, &HistoryPoint)| json!({"until": end.at, "calls": difference(&begin.calls, &end.calls), "tasks": difference(&begin.tasks, &end.tasks)});
-        json!({
-            "since": oldest.at,
-            "calls": difference(&oldest.calls, &now.calls),
-            "tasks": difference(&oldest.tasks, &now.tasks),
-            "periods": begins.zip(ends).map(period).collect::<Value>(),
-        })
+        let counted = |begin: &HistoryPoint, end: &HistoryPoint| json!({"calls": difference(&begin.calls, &end.calls), "tasks": difference(&begin.tasks, &end.tasks)});
+        let period = |(begin, end): (&HistoryPoint, &HistoryPoint)| {
+            let mut period = counted(begin, end);
+            period["until"] = json!(end.at);
+            period
+        };
+        let mut day = counted(&oldest, &now);
+        day["since"] = json!(oldest.at);
+        day["periods"] = begins.zip(ends).map(period).collect();
+        day
     }
 }
 

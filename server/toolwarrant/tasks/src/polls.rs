@@ -5,7 +5,6 @@
 
 use super::task::TaskId;
 use std::collections::HashMap;
-use std::future::pending;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -108,16 +107,9 @@ impl HeldPoll<'_> {
         tokio::select! {
             _ = end.changed() => {}
             _ = closed.wait_for(|closed| *closed) => {}
-            () = hung_up(self.hold) => {}
+            () = self.hold.wait_for_hangup() => {}
             () = self.polls.clock.sleep_until(self.until) => {}
         }
-    }
-}
-
-async fn hung_up(hold: LongPoll<'_>) {
-    match hold {
-        LongPoll::Until(hangup) => hangup.wait().await,
-        LongPoll::Allowed | LongPoll::Never => pending().await,
     }
 }
 

@@ -76,6 +76,7 @@ impl ConsoleVisit<'_> {
         let filters: Vec<String> = filters.into_iter().flatten().collect();
         let words =
             |name: &str, more: &[String]| [&[resource.to_owned(), name.to_owned()], &filters[..], more].concat();
+        let path = format!("/fleet/{resource}");
         let mut heading = Heading::of(&format!("{resource}s"));
         // A contract without states has no counts.
         let counts = self.ask_words(&words("states", &[])).await.unwrap_or_default();
@@ -101,7 +102,7 @@ impl ConsoleVisit<'_> {
         let cells = if is_table { &[][..] } else { &rows };
         let page = FleetPage {
             heading,
-            path: format!("/fleet/{resource}"),
+            path: path.clone(),
             app: app.unwrap_or_default(),
             prefix: prefix.unwrap_or_default(),
             count: count.max(shown),
@@ -116,30 +117,22 @@ impl ConsoleVisit<'_> {
                 false => Markup::default(),
             },
             other: match is_table {
-                true => (self.fleet_path(resource, "as", ""), "as cells"),
-                false => (self.fleet_path(resource, "as", "table"), "as a table"),
+                true => (self.same_page(&path, "as", ""), "as cells"),
+                false => (self.same_page(&path, "as", "table"), "as a table"),
             },
-            next: next.map(|id| self.fleet_path(resource, "after", &id)),
+            next: next.map(|id| self.same_page(&path, "after", &id)),
         };
         let mut rendered = Rendered { live: Some(LOOK_EVERY), ..Rendered::of(&format!("{resource}s"), &page) };
         rendered.words = asked;
         rendered
     }
 
-    fn fleet_path(&self, resource: &str, name: &str, value: &str) -> String {
-        let kept = self.query.iter().filter(|(known, _)| known != name && known != "after");
-        let pairs = kept.map(|(known, value)| (known.as_str(), value.as_str())).chain([(name, value)]);
-        let pairs = pairs.filter(|(_, value)| !value.is_empty());
-        let query: Vec<_> = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
-        format!("/fleet/{resource}?{}", query.join("&"))
-    }
-
     fn choices(&self, resource: &str, name: &str, counts: &Value) -> Vec<Choice> {
-        let chosen = self.query_value(name);
+        let (chosen, path) = (self.query_value(name), format!("/fleet/{resource}"));
         let choice = |(value, count): (&String, &Value)| {
             let is_chosen = chosen == Some(value);
             let (class, mark) = if name == "state" { self.mark(resource, value) } else { (0, "") };
-            let path = self.fleet_path(resource, name, if is_chosen { "" } else { value });
+            let path = self.same_page(&path, name, if is_chosen { "" } else { value });
             Choice { name: value.clone(), count: count.as_u64().unwrap_or_default(), mark, class, path, is_chosen }
         };
         counts.as_object().into_iter().flatten().map(choice).collect()

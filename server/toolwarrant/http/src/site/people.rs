@@ -51,6 +51,7 @@ pub enum SiteAnswer {
         path: String,
         cookie: Option<String>,
     },
+    /// Its path changes with its text, so browsers keep it.
     File {
         content_type: &'static str,
         text: &'static str,
@@ -91,6 +92,10 @@ impl Responder for SiteResponder {
         Box::pin(async move {
             let (head, mut body) = request.into_parts();
             let answer = self.answer(&head, &mut body, &peer).await;
+            let policy = match answer {
+                Ok(SiteAnswer::File { .. }) => PagePolicy { cache: "public, max-age=31536000, immutable", ..OF_PEOPLE },
+                _ => OF_PEOPLE,
+            };
             let mut response = match answer {
                 Ok(SiteAnswer::Page { status, html }) => {
                     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -101,21 +106,12 @@ impl Responder for SiteResponder {
                 Ok(SiteAnswer::Nothing) => make(StatusCode::NO_CONTENT, "text/plain", ""),
                 Err((status, why)) => make(status, "text/plain; charset=utf-8", why),
             };
-            let is_asset =
-                response.headers().get(CONTENT_TYPE).is_some_and(|kind| ASSETS.iter().any(|own| kind == own));
-            let policy = match is_asset && response.status() == StatusCode::OK {
-                true => PagePolicy { cache: "public, max-age=31536000, immutable", ..OF_PEOPLE },
-                false => OF_PEOPLE,
-            };
             protect(response.headers_mut(), &policy);
             edge::skip_rest(body, Some(&*peer)).await;
             response
         })
     }
 }
-
-/// Files with these types have their hash in their path.
-pub const ASSETS: [&str; 3] = ["text/css; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"];
 
 type Refused = (StatusCode, &'static str);
 
@@ -153,16 +149,10 @@ impl SiteResponder {
             cookie: cookies.find(|(known, _)| *known == name).map(|(_, value)| value),
             shown: once(headers, &SHOWN)?,
         };
-        let left = async {
-            match edge::patience(Some(peer)) {
-                toolwarrant_core::tasks::LongPoll::Until(hangup) => hangup.wait().await,
-                _ => std::future::pending().await,
-            }
-        };
         let is_form = request.form.is_some();
         tokio::select! {
             answer = self.site.answer(request) => Ok(answer),
-            () = left, if !is_form => Ok(SiteAnswer::Nothing),
+            () = edge::patience(Some(peer)).wait_for_hangup(), if !is_form => Ok(SiteAnswer::Nothing),
         }
     }
 }
@@ -207,16 +197,7 @@ fn decode(part: &[u8]) -> String {
 }
 
 fn parse_fields(text: &[u8]) -> FormFields {
-    let decode = |part: &[u8]| {
-        let spaces: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-        decode(&spaces)
-    };
-    let pairs = text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty());
-    let pair = |pair: &[u8]| {
-        let (name, value) = pair.split_at(pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len()));
-        (decode(name), decode(value.get(1..).unwrap_or_default()))
-    };
-    pairs.map(pair).collect()
+    form_urlencoded::parse(text).into_owned().collect()
 }
 
 fn make(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {

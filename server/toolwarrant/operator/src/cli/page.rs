@@ -23,7 +23,6 @@ pub struct CommandInput {
     pub has_dashes: bool,
     pub is_switch: bool,
     pub is_many: bool,
-    pub is_required: bool,
     /// The only values, if there are few.
     pub choices: Vec<String>,
 }
@@ -62,7 +61,6 @@ pub fn describe_form(catalogue: &Catalogue, words: &[&str]) -> Option<CommandFor
         has_dashes: arg.get_long().is_some(),
         is_switch: matches!(arg.get_action(), ArgAction::SetTrue),
         is_many: matches!(arg.get_action(), ArgAction::Append),
-        is_required: arg.is_required_set(),
         choices: match arg.get_action() {
             ArgAction::SetTrue => Vec::new(),
             _ => arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect(),
