@@ -82,7 +82,9 @@ pub(crate) fn run(root: &Path, Browsing { short, pictures }: &Browsing) -> Resul
 /// Looks at the console of a service that adds nothing to it.
 fn look_at_shop(runtime: &Runtime, (built, home): (&Path, &Path), pictures: Option<&Path>) -> Result<u64> {
     let program = built.join("print-shop");
-    let server = runtime.block_on(Start::new(&program, home.join("run/shop")).flags(&["--demo"]).ready())?;
+    let data = home.join("run/shop");
+    fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
+    let server = runtime.block_on(Start::new(&program, data).flags(&["--demo"]).ready())?;
     let operator = format!("{} --data {}", program.display(), server.operator.data.display());
     let mut script = Command::new("node");
     script.current_dir(home).args([
