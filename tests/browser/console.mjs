@@ -3,7 +3,7 @@
 //   node console.mjs COMMAND PATH... [--pictures DIR] [--call COMMAND] [--short]
 //
 // COMMAND runs the program of the server; `console` is appended to it. PATHs are pages that the
-// service has next to those of every service. --call makes a task, for the check that a page
+// service has next to those of every service, first that of its targets. --call makes a task, for the check that a page
 // follows. Every result is a line; the exit code is 1 if any failed.
 
 import { exec } from "node:child_process";
@@ -16,6 +16,7 @@ const { values: flags, positionals } = parseArgs({
   options: { call: { type: "string" }, pictures: { type: "string" }, short: { type: "boolean", default: false } },
 });
 const [program, ...more] = positionals;
+const fleet = more[0]?.split("/").pop();
 if (!program) throw new Error("the arguments are COMMAND PATH...");
 
 const PAGES = ["/", "/tasks", "/refunds", "/applications", "/applications/demo", "/keys", "/audit", "/acts", "/doctor?examine=on",
@@ -171,32 +172,82 @@ async function keyboard() {
     }
     throw new Error(`Tab does not reach ${name}`);
   };
-  await press("Tab", "Enter");
-  expect(page.url().endsWith("#main"), "the first stop does not skip to the content");
-  await press("/");
-  await page.keyboard.type("demo");
-  await press("Enter");
-  await page.getByRole("heading", { name: "application demo" }).waitFor({ timeout: 5_000 });
-  await tab_to("create key");
-  await press("Enter");
-  await page.getByRole("heading", { name: "key create" }).waitFor({ timeout: 5_000 });
-  await tab_to("expires");
-  await page.keyboard.type("12h");
-  await tab_to("key create");
-  await press("Enter");
-  await page.locator(".secret code").waitFor({ timeout: 5_000 });
-  const key = await page.locator("a[href^='/keys/']").first().textContent();
-  await press("/");
-  await page.keyboard.type(key);
-  await press("Enter");
-  await page.getByRole("heading", { name: `key ${key}` }).waitFor({ timeout: 5_000 });
-  await tab_to("revoke");
-  await press("Enter");
-  await page.getByText("This cannot be undone.").waitFor({ timeout: 5_000 });
-  await tab_to("key revoke");
-  await press("Enter");
-  await page.getByRole("heading", { name: "done: key revoke" }).waitFor({ timeout: 5_000 });
-  return "an application is found, a key of it made, found and revoked";
+  const shows = async (name) => page.getByRole("heading", { name, exact: true }).waitFor({ timeout: 5_000 });
+  const follow = async (name, heading) => {
+    await tab_to(name);
+    await press("Enter");
+    if (heading) await shows(heading);
+  };
+  const find = async (id, heading) => {
+    await press("/");
+    await page.keyboard.type(id);
+    await press("Enter");
+    await shows(heading);
+  };
+  const key_of = () => page.locator("a[href^='/keys/']").first().textContent();
+  const tasks = {
+    "skip to the content": async () => {
+      await press("Tab", "Enter");
+      expect(page.url().endsWith("#main"), "the first stop does not skip to the content");
+    },
+    "find an application": () => find("demo", "application demo"),
+    "make a key": async () => {
+      await follow("create key", "key create");
+      await tab_to("expires");
+      await page.keyboard.type("12h");
+      await follow("key create", "done: key create");
+      await page.locator(".secret code").waitFor({ timeout: 5_000 });
+    },
+    "find the key and revoke it": async () => {
+      const key = await key_of();
+      await find(key, `key ${key}`);
+      await follow("revoke", "key revoke");
+      await page.getByText("This cannot be undone.").waitFor({ timeout: 5_000 });
+      await follow("key revoke", "done: key revoke");
+    },
+    "suspend an application, with a reason": async () => {
+      await find("demo", "application demo");
+      await follow("suspend", "app suspend");
+      await tab_to("reason");
+      await page.keyboard.type("by keyboard");
+      await follow("app suspend", "done: app suspend");
+    },
+    "resume it": async () => {
+      await find("demo", "application demo");
+      await follow("resume", "app resume");
+      await follow("app resume", "done: app resume");
+    },
+    "read who suspended it": async () => {
+      await follow("acts", "acts");
+      expect((await page.locator("main").textContent()).includes("by keyboard"), "the reason is not in the acts");
+    },
+    "filter the tasks": async () => {
+      await follow("tasks", "tasks");
+      await tab_to("status");
+      await page.keyboard.type("failed_silent");
+      await press("Enter");
+      await page.waitForURL(/status=failed_silent/);
+    },
+    "open a target": async () => {
+      await follow(`${fleet}s`, `${fleet}s`);
+      await follow("as a table");
+      const first = (await page.locator("tbody a").first().textContent()).trim();
+      await follow(first, `${fleet} ${first}`);
+    },
+    "examine the service": async () => {
+      await follow("doctor", "doctor");
+      await follow("examine now");
+      await page.getByText("examined at").waitFor({ timeout: 20_000 });
+    },
+    "sign out": () => follow("out"),
+  };
+  for (const [name, task] of Object.entries(tasks)) {
+    await task().catch((error) => {
+      throw new Error(`${name}: ${error.message}`);
+    });
+  }
+  await page.getByLabel("code").waitFor({ timeout: 5_000 });
+  return `${Object.keys(tasks).length} tasks: ${Object.keys(tasks).join(", ")}`;
 }
 
 async function ended() {

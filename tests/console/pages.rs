@@ -65,27 +65,25 @@ async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
 }
 
 #[tokio::test]
-async fn a_page_is_held_until_it_changes_and_ends_with_the_session() {
+async fn a_window_gets_the_main_part_of_a_page_that_has_changed_until_its_session_ends() {
     let program = Program::start(WATCHED).await;
     let browser = Browser::enter(&program, "").await;
-    let page = browser.get("/acts").await.body;
-    let tag = page.split_once("data-tag=\"").and_then(|(_, rest)| rest.split('"').next()).expect("a tag").to_owned();
-    let hold =
-        async |browser: Browser, tag: String| browser.send("GET /acts", &format!("x-shown: {tag}\r\n"), "").await;
-    let held = tokio::spawn(hold(browser.clone(), tag));
+    let tag_of = |body: &str| {
+        let (_, rest) = body.split_once("data-tag=\"").expect("a tag");
+        rest.split('"').next().expect("a tag").to_owned()
+    };
+    let tag = tag_of(&browser.get("/acts").await.body);
+    let ask = async || browser.send("GET /acts", &format!("x-shown: {tag}\r\n"), "").await;
+    assert_eq!(ask().await.status, 204);
     json_of(&program.data, "app create another --permission stream").await;
-    let answer = held.await.expect("no panic");
+    let answer = ask().await;
     assert_eq!(answer.status, 200);
-    assert!(
-        answer.body.starts_with("<main id=\"main\" data-tag=") && answer.body.contains("app create"),
-        "{}",
-        answer.body
-    );
-    let tag = answer.body.split('"').nth(3).expect("a tag").to_owned();
-    let held = tokio::spawn(hold(browser, tag));
-    json_of(&program.data, "console end --all").await;
-    let answer = held.await.expect("no panic");
-    assert!(answer.status == 401 || answer.status == 200, "{}", answer.status);
+    assert!(answer.body.starts_with("<main id=\"main\" data-tag="), "{}", answer.body);
+    assert!(answer.body.contains("app create") && tag_of(&answer.body) != tag, "{}", answer.body);
+    let sessions = json_of(&program.data, "console list").await;
+    let _other = Browser::enter(&program, "").await;
+    json_of(&program.data, &format!("console end {}", sessions[0]["session"].as_str().expect("an id"))).await;
+    assert_eq!(ask().await.status, 401);
 }
 
 /// Stands in names, labels, reasons and queries.

@@ -113,6 +113,10 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
             &["--listen", "127.0.0.1:9", "--admin-listen", "127.0.0.1:9"],
             "are both 127.0.0.1:9; each needs a port of its own",
         ),
+        (
+            &["--listen", "127.0.0.1:0", "--console-listen", "0.0.0.0:9"],
+            "--console-listen 0.0.0.0:9 is beyond this machine",
+        ),
         (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
         (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "choose another folder with --data"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),

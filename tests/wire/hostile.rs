@@ -25,8 +25,8 @@ use toolwarrant_core::act::{Channel, Claims};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_operator::{
-    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, execute,
-    local_operator, render,
+    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, UnreadTargets,
+    execute, local_operator, render,
 };
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{load, type_schema};
@@ -121,6 +121,7 @@ impl Rig {
             audit: None,
             server: None,
             console: None,
+            unreadable: UnreadTargets::default(),
             lines: ActLines::default(),
             applying: tokio::sync::Mutex::default(),
         };
@@ -242,7 +243,14 @@ fn id(task: &Value) -> TaskId {
 async fn every_command(rig: &Rig, tasks: &[Value]) {
     let list = |limit| OperatorCommand::Target {
         resource: "device".to_owned(),
-        command: TargetCommand::List(TargetQuery { app: None, prefix: None, after: None, limit }),
+        command: TargetCommand::List(TargetQuery {
+            app: None,
+            prefix: None,
+            state: None,
+            offers: None,
+            after: None,
+            limit,
+        }),
     };
     let show = |task: &Value| OperatorCommand::Task(TaskCommand::Show { task: id(task).to_string() });
     let all = OperatorCommand::Task(TaskCommand::List(TaskListQuery { limit: 50, ..TaskListQuery::default() }));

@@ -2,7 +2,7 @@
 //! the certificate while it serves.
 
 use crate::harness::outcome;
-use crate::harness::program::{Program, refusal, start};
+use crate::harness::program::{Program, json_of, refusal, start};
 use crate::harness::stream::{NEVER, answer};
 use driver::Process;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -120,6 +120,44 @@ async fn the_end_of_a_clients_side_ends_its_hold_in_tls_as_well() {
     stream.shutdown().await.expect("half closed");
     let told = answer(&mut stream).await;
     assert_eq!(outcome(&told.1).expect("a task")["status"], "dispatched");
+}
+
+#[tokio::test]
+async fn the_console_beyond_this_machine_is_entered_over_tls_alone() {
+    let pair = Pair::new();
+    let flags = pair.flags();
+    let more = ["--public-url", "https://localhost/mcp", "--console-listen", "0.0.0.0:0"];
+    let program = Program::start(&flags.iter().map(String::as_str).chain(more).collect::<Vec<_>>()).await;
+    let link = json_of(&program.data, "console --plain-host").await;
+    let link = link["link"].as_str().expect("a link");
+    let (host, code) = link.strip_prefix("https://").and_then(|link| link.split_once("/in#")).expect("a code");
+    let port: u16 = host.strip_prefix("localhost:").expect("the public name").parse().expect("a port");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let send = async |origin: &str, line: &str, body: String| {
+        let mut stream = pair.connect(address, &rustls::version::TLS13).await.expect("a connection");
+        let (kind, length) = ("application/x-www-form-urlencoded", body.len());
+        let head = format!("{line} HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\ncontent-type: {kind}\r\n");
+        let sent = format!("{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}");
+        stream.write_all(sent.as_bytes()).await.expect("sent");
+        let mut told = String::new();
+        let _ = timeout(NEVER, stream.read_to_string(&mut told)).await.expect("it is closed");
+        told
+    };
+    let code = format!("code={code}");
+    assert!(send(&format!("http://{host}"), "POST /in", code.clone()).await.starts_with("HTTP/1.1 403"));
+    let entered = send(&format!("https://{host}"), "POST /in", code).await;
+    let cookie = entered.lines().find(|line| line.starts_with("set-cookie: __Host-console=")).expect("a cookie");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+    let mut plain = TcpStream::connect(address).await.expect("a connection");
+    plain.write_all(format!("GET /in HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes()).await.expect("sent");
+    let mut told = Vec::new();
+    let _ = timeout(NEVER, plain.read_to_end(&mut told)).await.expect("it is closed");
+    assert!(!told.starts_with(b"HTTP"), "{told:?}");
+    json_of(&program.data, "console end --all").await;
+    assert!(
+        send(&format!("https://{host}"), "GET /in", String::new()).await.starts_with("HTTP/1.1 200"),
+        "it stays open"
+    );
 }
 
 #[tokio::test]

@@ -86,14 +86,16 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 }
 
 fn resource(contract: &Contract, spec: &ResourceSpec) -> TokenStream {
-    let ResourceSpec { name, doc, id, states, capabilities, find } = spec;
+    let ResourceSpec { name, doc, id, states, unreadable, capabilities, find } = spec;
     let (id, find) = (ident(&id.name), advice(contract, find));
     let [states, capabilities] = [states, capabilities].map(|members| members.iter().map(|member| &member.name));
+    let unreadable = option(unreadable.as_ref());
     quote!(rt::catalogue::ResourceDef {
         name: #name,
         doc: #doc,
         admits: rt::args::admits::<#id>,
         states: &[#(#states),*],
+        unreadable: #unreadable,
         capabilities: &[#(#capabilities),*],
         find: #find,
     })

@@ -215,7 +215,10 @@ fn resources<'a>(
     report: &mut Report,
 ) -> Vec<Arc<ResourceSpec>> {
     let mut owners: HashMap<&str, &str> = HashMap::new();
-    let lower = |(name, raw::Resource { doc, id, state, capability, find }): (&'a At<String>, &'a raw::Resource)| {
+    let lower = |(name, raw::Resource { doc, id, state, unreadable, capability, find }): (
+        &'a At<String>,
+        &'a raw::Resource,
+    )| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
         let written = id;
@@ -230,11 +233,17 @@ fn resources<'a>(
             let message = format!("`{}` is the id of `{other}`", id.name);
             report.add(Rule::DuplicateName, at(SERVICE, written.span()), message, help);
         }
+        let states = state.as_ref().map(|state| states_of(state, types, report)).unwrap_or_default();
+        let names = || states.iter().map(|state| &*state.name);
+        if let Some(unknown) = unreadable.as_ref().filter(|state| !names().any(|known| known == state.as_str())) {
+            report.unknown(Rule::Field, at(SERVICE, unknown.span()), "state", unknown, names());
+        }
         Some(Arc::new(ResourceSpec {
             name: name.to_string(),
             doc: doc.to_string(),
             id,
-            states: state.as_ref().map(|state| states_of(state, types, report)).unwrap_or_default(),
+            states,
+            unreadable: unreadable.as_ref().map(|state| state.to_string()),
             capabilities: members(SERVICE, capability.as_ref(), report),
             find: words.say(SERVICE, find.as_ref(), report),
         }))

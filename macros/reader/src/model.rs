@@ -89,6 +89,8 @@ pub struct ResourceSpec {
     pub doc: String,
     pub id: Arc<NamedType>,
     pub states: Vec<Member>,
+    /// One of the states.
+    pub unreadable: Option<String>,
     pub capabilities: Vec<Member>,
     /// Where a client finds an identifier.
     pub find: String,

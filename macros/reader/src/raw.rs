@@ -171,6 +171,8 @@ tables!(
         id: At<String>,
         /// The enum type of its state, for the operator's command `states`.
         state: Option<At<String>>,
+        /// The state of one that cannot be read, so that an operator looks at it.
+        unreadable: Option<At<String>>,
         /// The capabilities that one may offer, each with its meaning.
         capability: Option<Named<At<String>>>,
         /// Answers: the source of its identifiers.

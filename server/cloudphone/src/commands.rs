@@ -3,7 +3,7 @@
 use crate::adapter_kit::check::{check, prove, renew};
 use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
 use crate::phones::platforms::Platforms;
-use crate::phones::port::Finding;
+use crate::phones::port::{Finding, Platform, PlatformName};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -128,7 +128,11 @@ impl Operated {
 
 impl Upstreams for Operated {
     fn states(&self) -> Vec<UpstreamState> {
-        self.platforms.iter().map(|(name, platform)| platform.state(name)).collect()
+        let state = |(name, platform): (&PlatformName, &dyn Platform)| UpstreamState {
+            prefix: Some(format!("{name}-")),
+            ..platform.state(name)
+        };
+        self.platforms.iter().map(state).collect()
     }
 }
 

@@ -46,6 +46,10 @@ function replace(html) {
   show_ages();
 }
 
+// A page that takes long to make is asked for more seldom.
+const SHARE = 20;
+let took = 0;
+
 const is_changed = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
 const is_busy = () =>
   document.activeElement?.matches("main input, main select, main textarea") ||
@@ -64,29 +68,21 @@ const visible = () => new Promise((done) => {
 async function live() {
   const sign = document.getElementById("live");
   for (;;) {
-    const tag = document.getElementById("main")?.dataset.tag;
+    const { tag, pause: asked } = document.getElementById("main")?.dataset ?? {};
     if (!tag || !sign) return sign && (sign.textContent = "");
+    await pause(Math.max(asked, took * SHARE));
     await visible();
-    const leaving = new AbortController();
-    const hide = () => document.hidden && leaving.abort();
-    document.addEventListener("visibilitychange", hide);
+    const begun = performance.now();
     try {
-      const answer = await fetch(location, { headers: { "x-shown": tag }, signal: leaving.signal, cache: "no-store" });
+      const answer = await fetch(location, { headers: { "x-shown": tag }, cache: "no-store" });
       if (answer.status === 401) return (sign.textContent = "ended");
       sign.textContent = "live";
-      if (answer.status === 200) {
-        const html = await answer.text();
-        while (is_busy()) await pause(500);
-        replace(html);
-      }
-      await pause(500);
+      const html = await answer.text();
+      took = performance.now() - begun;
+      while (html && is_busy()) await pause(500);
+      if (html) replace(html);
     } catch {
-      if (!leaving.signal.aborted) {
-        sign.textContent = "no answer; after a restart, ask for a new link";
-        await pause(3_000);
-      }
-    } finally {
-      document.removeEventListener("visibilitychange", hide);
+      sign.textContent = "no answer; after a restart, ask for a new link";
     }
   }
 }

@@ -10,7 +10,7 @@ use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;
 use toolwarrant_operator::cli::{CommandForm, describe_form};
-use toolwarrant_operator::{OperatorError, render};
+use toolwarrant_operator::{FailureCode, OperatorError, render};
 
 /// The acts on applications and keys, and those that cannot be undone.
 const ACTS: [(&str, &str, bool); 17] = [
@@ -78,6 +78,10 @@ impl ConsoleVisit<'_> {
 
     pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {
         let Some((form, cannot_be_undone)) = self.act_of(group, name) else { return Rendered::missing() };
+        if !self.may_act() {
+            let why = "this session may only look; `console --operate` makes a link that may change";
+            return Rendered::failure(&error.unwrap_or_else(|| OperatorError::new(FailureCode::NotAllowed, why)));
+        }
         // The object that the form acts on, and no other that the query may name.
         let of = ["key", "app"].into_iter().find(|of| form.inputs.iter().any(|input| input.name == *of));
         let object = match of.and_then(|of| Some((of, self.query_value(of)?))) {
@@ -112,7 +116,8 @@ impl ConsoleVisit<'_> {
     pub(crate) async fn act(&self, group: &str, name: &str) -> Rendered {
         let Some((form, _)) = self.act_of(group, name) else { return Rendered::missing() };
         let id = self.query_value(FORM_ID).unwrap_or_default();
-        if !self.console.door.take_form(self.visitor, id) {
+        // The command refuses and records what a session that may only look sends.
+        if self.may_act() && !self.console.door.take_form(self.visitor, id) {
             let why = "this form was sent before, or is too old; nothing was done now. Look at the page, and fill it in again if needed";
             return Rendered { status: 409, ..Rendered::failure(&OperatorError::refusal(why)) };
         }

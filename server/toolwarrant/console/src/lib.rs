@@ -18,9 +18,11 @@ mod visit;
 
 use serde_json::{Value, json};
 use state::{ConsoleState, Place};
-use std::net::{Ipv4Addr, TcpListener};
+use std::fmt::Display;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
@@ -28,19 +30,27 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, ignore_poison};
 use toolwarrant_core::act::Operator;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_http::edge::Tls;
 use toolwarrant_http::people;
 use toolwarrant_operator::socket::CommandReceiver;
 use toolwarrant_operator::{ConsoleDoor, LinkRequest, OperatorError};
 
-/// The console of a server. Nothing listens before the first link, and after the last session.
+/// The console of a server. Unless it stays open, nothing listens before the first link, and after
+/// the last session.
 pub struct Console {
     state: Arc<ConsoleState>,
     random: Random,
-    open: mpsc::UnboundedSender<TcpListener>,
-    opened: tokio::sync::Mutex<mpsc::UnboundedReceiver<TcpListener>>,
+    open: mpsc::UnboundedSender<Opened>,
+    opened: tokio::sync::Mutex<mpsc::UnboundedReceiver<Opened>>,
 }
 
+type Opened = (TcpListener, Option<Arc<Tls>>);
+
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+fn describe_failure(why: impl Display) -> OperatorError {
+    OperatorError::unavailable(format!("the console cannot be opened: {why}"))
+}
 
 impl Console {
     #[must_use]
@@ -54,6 +64,35 @@ impl Console {
         }
     }
 
+    /// Opens it at `listener`, where it stays. Beyond this machine, `public` is the host of its
+    /// links, and the certificate.
+    ///
+    /// # Errors
+    /// The listener has no address, or the system gives no randomness.
+    pub fn open_for_good(
+        &self,
+        listener: TcpListener,
+        public: Option<(String, Arc<Tls>)>,
+    ) -> Result<(), OperatorError> {
+        let place = self.take(listener, public, true)?;
+        *ignore_poison(self.state.place.lock()) = Some(place);
+        Ok(())
+    }
+
+    fn take(
+        &self,
+        listener: TcpListener,
+        public: Option<(String, Arc<Tls>)>,
+        stays: bool,
+    ) -> Result<Place, OperatorError> {
+        let (port, is_public) = (listener.local_addr().map_err(describe_failure)?.port(), public.is_some());
+        let label = self.random.bytes::<5>().map_err(describe_failure)?;
+        let (host, tls) = public.unzip();
+        self.open.send((listener, tls)).map_err(|_| describe_failure("the server is stopping"))?;
+        let host = host.unwrap_or_else(|| format!("console-{}.localhost", hex::encode(&label)));
+        Ok(Place { host, port, is_plain: false, is_public, stays })
+    }
+
     /// Serves the console whenever it is open, until `stopped`.
     pub fn serve(
         self: Arc<Self>,
@@ -64,11 +103,10 @@ impl Console {
             let mut opened = self.opened.lock().await;
             let mut is_stopped = false;
             while !is_stopped {
-                let listener = tokio::select! {
+                let (listener, tls) = tokio::select! {
                     () = &mut stopped => break,
-                    Some(listener) = opened.recv() => listener,
+                    Some(opened) = opened.recv() => opened,
                 };
-                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { continue };
                 let site =
                     Arc::new(routes::ConsoleSite { console: Arc::clone(&self.state), receiver: Arc::clone(&receiver) });
                 let stop = async {
@@ -76,30 +114,28 @@ impl Console {
                         () = &mut stopped => is_stopped = true,
                         () = self.wait_until_unused() => {}
                     }
-                    self.end_sessions(None);
                 };
-                people::serve(listener, site, stop).await;
+                people::serve(listener, tls, site, stop).await;
             }
         })
     }
 
     async fn wait_until_unused(&self) {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.state.ended.notified() => {}
+            }
             let mut place = ignore_poison(self.state.place.lock());
-            if self.state.door.is_unused() {
+            if self.state.door.is_unused() && place.as_ref().is_none_or(|place| !place.stays) {
                 *place = None;
                 return;
             }
         }
     }
 
-    fn open(
-        &self,
-        operator: Operator,
-        LinkRequest { operate: _, port, plain_host }: LinkRequest,
-    ) -> Result<Value, OperatorError> {
-        let failed = |why: String| OperatorError::unavailable(format!("the console cannot be opened: {why}"));
+    fn open(&self, operator: Operator, link: LinkRequest) -> Result<Value, OperatorError> {
+        let LinkRequest { operate: _, port, plain_host } = link;
         let mut kept = ignore_poison(self.state.place.lock());
         let place = match &mut *kept {
             Some(place) if port == 0 || port == place.port => place,
@@ -109,25 +145,22 @@ impl Console {
                 )));
             }
             none => {
-                let listener =
-                    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| failed(error.to_string()))?;
-                listener.set_nonblocking(true).map_err(|error| failed(error.to_string()))?;
-                let port = listener.local_addr().map_err(|error| failed(error.to_string()))?.port();
-                let label = self.random.bytes::<5>().map_err(|error| failed(error.to_string()))?;
-                self.open.send(listener).map_err(|_| failed("the server is stopping".to_owned()))?;
-                none.insert(Place { host: format!("console-{}.localhost", hex::encode(&label)), port, is_plain: false })
+                let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(describe_failure)?;
+                listener.set_nonblocking(true).map_err(describe_failure)?;
+                none.insert(self.take(TcpListener::from_std(listener).map_err(describe_failure)?, None, false)?)
             }
         };
+        let plain_host = plain_host && !place.is_public;
         place.is_plain |= plain_host;
-        let Place { host, port, .. } = place;
-        let host = if plain_host { Ipv4Addr::LOCALHOST.to_string() } else { host.clone() };
-        let (role, (code, until)) =
-            (operator.role, self.state.door.make_code(operator).map_err(|error| failed(error.to_string()))?);
+        let (port, scheme) = (place.port, if place.is_public { "https" } else { "http" });
+        let host = if plain_host { format!("{}:{port}", Ipv4Addr::LOCALHOST) } else { place.authority() };
+        let (role, (code, until)) = (operator.role, self.state.door.make_code(operator).map_err(describe_failure)?);
+        let elsewhere = format!("ssh -L {port}:127.0.0.1:{port} THIS_MACHINE, then open the link there");
         Ok(json!({
-            "link": format!("http://{host}:{port}/in#{code}"),
+            "link": format!("{scheme}://{host}/in#{code}"),
             "role": role,
             "works_once_until": until,
-            "from_another_machine": format!("ssh -L {port}:127.0.0.1:{port} THIS_MACHINE, then open the link there"),
+            "from_another_machine": (!place.is_public).then_some(elsewhere),
         }))
     }
 }
@@ -143,7 +176,7 @@ impl ConsoleDoor for Console {
 
     fn end_sessions(&self, session: Option<&str>) -> Vec<String> {
         let ended = self.state.door.end(session);
-        self.state.closing.notify_waiters();
+        self.state.ended.notify_one();
         ended
     }
 }

@@ -36,6 +36,19 @@ pub(crate) const LINES: &[Column] = &[
     ("with", &["/arguments", "/changes"]),
 ];
 
+/// The columns of acts.
+const ACTS: &[Column] = &[
+    ("time", &["/time"]),
+    ("by", &["/by"]),
+    ("did", &["/command"]),
+    ("on", &["/name", "/object"]),
+    ("changes", &["/changes"]),
+    ("reason", &["/reason"]),
+    ("claims", &["/claims"]),
+    ("over", &["/channel"]),
+    ("record", &["/act_id"]),
+];
+
 pub(crate) const LISTS: [ListPage; 6] = [
     ListPage { path: "tasks", words: &["task", "list"], rows: "tasks", columns: &[], act: None, is_live: true },
     ListPage { path: "refunds", words: &["refunds"], rows: "", columns: &[], act: None, is_live: true },
@@ -63,7 +76,7 @@ pub(crate) const LISTS: [ListPage; 6] = [
         act: Some(("/verify", "verify its chain")),
         is_live: true,
     },
-    ListPage { path: "acts", words: &["acts"], rows: "", columns: &[], act: None, is_live: true },
+    ListPage { path: "acts", words: &["acts"], rows: "", columns: ACTS, act: None, is_live: true },
 ];
 
 /// An input with the values that are known for it.
@@ -95,7 +108,9 @@ impl ConsoleVisit<'_> {
         let Some(form) = describe_form(self.console.catalogue, page.words) else {
             return Rendered::missing();
         };
-        let words = form.fill(page.words, self.query);
+        let paging = ("limit".to_owned(), ROWS.to_string());
+        let asked = self.query.iter().filter(|(name, _)| name != "limit").cloned();
+        let words = form.fill(page.words, &asked.chain([paging]).collect::<Vec<_>>());
         let answer = self.ask_words(&words).await;
         let mut heading = Heading::of(page.path);
         let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
@@ -108,9 +123,7 @@ impl ConsoleVisit<'_> {
                     Value::Array(rows) => rows,
                     _ => Vec::new(),
                 };
-                let limit = self.query_value("limit").and_then(|limit| limit.parse().ok());
-                let is_full = rows.len() >= limit.unwrap_or(DEFAULT_LIMIT);
-                let last = rows.last().filter(|_| is_full).map(|row| &row["number"]);
+                let last = rows.last().filter(|_| rows.len() >= ROWS).map(|row| &row["number"]);
                 let place = answer.get("next").or(last).filter(|place| !place.is_null());
                 let next =
                     place.map(|place| self.same_page(&format!("/{}", page.path), "before", &render::cell(place)));
@@ -165,8 +178,8 @@ impl ConsoleVisit<'_> {
     }
 }
 
-/// The rows of a list whose command has this default.
-const DEFAULT_LIMIT: usize = 50;
+/// Of one page.
+const ROWS: usize = 100;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 

@@ -7,4 +7,4 @@ mod single;
 mod task;
 
 pub(crate) use fleet::is_fleet;
-pub(crate) use shell::{Shell, SignIn, tag};
+pub(crate) use shell::{Main, Shell, SignIn, tag};

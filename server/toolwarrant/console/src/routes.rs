@@ -2,17 +2,13 @@
 //! icon is answered without a session.
 
 use crate::assets;
-use crate::door::Visitor;
 use crate::lists::LISTS;
 use crate::markup::Markup;
-use crate::pages::{Shell, SignIn, is_fleet, tag};
+use crate::pages::{Main, Shell, SignIn, is_fleet, tag};
 use crate::rendered::Rendered;
 use crate::state::ConsoleState;
 use crate::visit::ConsoleVisit;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_http::people::{PeopleSite, SiteAnswer, SiteRequest};
 use toolwarrant_operator::socket::CommandReceiver;
@@ -21,12 +17,6 @@ pub(crate) struct ConsoleSite {
     pub(crate) console: Arc<ConsoleState>,
     pub(crate) receiver: Arc<dyn CommandReceiver>,
 }
-
-/// A page that waits for a change is answered after this time.
-const HOLD: Duration = Duration::from_secs(25);
-
-/// A page that takes long to make is made more seldom: a window has at most this part of a core.
-const SHARE: u32 = 20;
 
 const ENDED: &str = "There is no session, or it has ended. The command `console` makes a link.";
 
@@ -90,55 +80,28 @@ impl ConsoleSite {
                 let visit = visit(fields);
                 self.shell(&visit, path, &visit.act(group, name).await)
             }
-            (_, Some(_)) => self.shell(&visit(&[]), path, &Rendered::missing()),
-            (["find"], None) => {
-                let visit = visit(&query);
+            (["find"], fields) => {
+                let visit = visit(fields.as_ref().unwrap_or(&query));
                 match visit.find(visit.query_value("id").unwrap_or_default().trim()).await {
                     Ok(path) => see(&path, None),
                     Err(rendered) => self.shell(&visit, path, &rendered),
                 }
             }
-            (_, None) => match shown {
-                None => {
-                    let visit = visit(&query);
-                    self.shell(&visit, path, &visit.page(&parts).await)
+            (_, Some(_)) => self.shell(&visit(&[]), path, &Rendered::missing()),
+            (_, None) => {
+                let visit = visit(&query);
+                let rendered = visit.page(&parts).await;
+                match shown {
+                    None => self.shell(&visit, path, &rendered),
+                    Some(shown) if shown == tag(&rendered) => SiteAnswer::Nothing,
+                    Some(_) => page(rendered.status, &Markup::of(&Main::of(&rendered))),
                 }
-                Some(shown) => self.hold(&visit(&query), &parts, shown, cookie.unwrap_or_default()).await,
-            },
+            }
         }
     }
 
     fn shell(&self, visit: &ConsoleVisit<'_>, path: &str, rendered: &Rendered) -> SiteAnswer {
-        let tag = tag(rendered);
-        page(rendered.status, &Markup::of(&Shell::of(visit, path, rendered, &tag)))
-    }
-
-    /// Answers with the main part of a page once it is another than the shown one, and with nothing
-    /// after a while. The session may end meanwhile.
-    async fn hold(&self, visit: &ConsoleVisit<'_>, parts: &[&str], shown: &str, cookie: &str) -> SiteAnswer {
-        let end = Instant::now() + HOLD;
-        loop {
-            let begun = Instant::now();
-            let mut closing = pin!(self.console.closing.notified());
-            closing.as_mut().enable();
-            let rendered = visit.page(parts).await;
-            let tag = tag(&rendered);
-            if tag != shown {
-                let html = format!("<main id=\"main\" data-tag=\"{tag}\">{}</main>", rendered.main);
-                return SiteAnswer::Page { status: 200, html };
-            }
-            tokio::select! {
-                () = sleep(rendered.live.unwrap_or(HOLD).max(begun.elapsed() * SHARE)) => {}
-                () = closing => {}
-            }
-            let visitor: Option<Visitor> = self.console.door.admit(cookie, false);
-            if visitor.is_none() {
-                return self.door(401, ENDED);
-            }
-            if Instant::now() > end {
-                return SiteAnswer::Nothing;
-            }
-        }
+        page(rendered.status, &Markup::of(&Shell::of(visit, path, rendered)))
     }
 }
 

@@ -16,19 +16,31 @@ pub(crate) struct ConsoleState {
     pub(crate) clock: Clock,
     pub(crate) door: Door,
     pub(crate) examined: Examined,
-    /// Ends held requests.
-    pub(crate) closing: Notify,
+    /// Sessions have ended.
+    pub(crate) ended: Notify,
     pub(crate) place: Mutex<Option<Place>>,
 }
 
 /// The place of the open console.
 pub(crate) struct Place {
-    /// Names nobody else has keep the cookie from other programs on this machine: a browser sends
-    /// cookies by host, and not by port.
+    /// A name that nobody else has keeps the cookie from other programs on this machine: a browser
+    /// sends cookies by host, and not by port.
     pub(crate) host: String,
     pub(crate) port: u16,
     /// True once a link to the plain address was made.
     pub(crate) is_plain: bool,
+    /// True beyond this machine.
+    pub(crate) is_public: bool,
+    /// True if it stays open without a session.
+    pub(crate) stays: bool,
+}
+
+impl Place {
+    /// Returns the host as browsers send it, which leave out the port of https.
+    pub(crate) fn authority(&self) -> String {
+        let Self { host, port, is_public, .. } = self;
+        if *is_public && *port == 443 { host.clone() } else { format!("{host}:{port}") }
+    }
 }
 
 /// The latest answers to questions that take long, by their first word.
@@ -56,16 +68,14 @@ impl ConsoleState {
             door: Door::new(clock.clone(), random),
             clock,
             examined: Examined::default(),
-            closing: Notify::new(),
+            ended: Notify::new(),
             place: Mutex::default(),
         }
     }
 
     pub(crate) fn is_at(&self, host: &str) -> bool {
         let place = ignore_poison(self.place.lock());
-        let is_here = |Place { host: name, port, is_plain }: &Place| {
-            host == format!("{name}:{port}") || *is_plain && host == format!("{}:{port}", Ipv4Addr::LOCALHOST)
-        };
-        place.as_ref().is_some_and(is_here)
+        let is_plain = |place: &Place| place.is_plain && host == format!("{}:{}", Ipv4Addr::LOCALHOST, place.port);
+        place.as_ref().is_some_and(|place| host == place.authority() || is_plain(place))
     }
 }

@@ -42,9 +42,12 @@ impl<'a> ConsoleVisit<'a> {
         format!("{path}?{}", pairs.join("&"))
     }
 
+    pub(crate) fn may_act(&self) -> bool {
+        self.visitor.operator.role >= Role::Operate
+    }
+
     /// Returns the links to acts that the session may use, and all other links.
     pub(crate) fn permit_acts(&self, acts: Vec<(String, String)>) -> Vec<(String, String)> {
-        let may_act = self.visitor.operator.role >= Role::Operate;
-        acts.into_iter().filter(|(path, _)| may_act || !path.starts_with("/act/")).collect()
+        acts.into_iter().filter(|(path, _)| self.may_act() || !path.starts_with("/act/")).collect()
     }
 }

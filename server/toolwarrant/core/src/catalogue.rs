@@ -160,6 +160,8 @@ pub struct ResourceDef {
     pub admits: fn(&str) -> bool,
     /// Empty if the contract declares none.
     pub states: &'static [&'static str],
+    /// The state of one that cannot be read.
+    pub unreadable: Option<&'static str>,
     pub capabilities: &'static [&'static str],
     pub find: Advice,
 }

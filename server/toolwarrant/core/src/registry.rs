@@ -353,8 +353,8 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
     }
     let shown: String = name.chars().take(APPLICATION_NAME_MAX).collect();
     Err(RegistryError::Refused(format!(
-        "an application cannot be named {shown:?}: a name has 1 to {APPLICATION_NAME_MAX} printable characters, no space at either end, \
-         and does not begin with {}, the prefix of ids",
+        "an application cannot be named {shown:?}: a name has 1 to {APPLICATION_NAME_MAX} printable characters, among them a letter \
+         or a digit, no space at either end, and does not begin with {}, the prefix of ids",
         names::ID_PREFIX
     )))
 }

@@ -26,6 +26,7 @@ pub(crate) use limiter::ConnectionPermit;
 pub use limits::Limits;
 pub use policy::{
     ALLOW_HOST, ALLOW_ORIGIN, AllowedOrigin, HostOriginError, HostOriginPolicy, PUBLIC_URL, PolicyConfigError,
+    public_host,
 };
 pub(crate) use policy::{allow_origin, answer_preflight};
 pub use proxies::{TRUST_PROXY, TrustedProxies};

@@ -31,7 +31,7 @@ pub(crate) use keys::KeyAnswer;
 pub use keys::KeyCommand;
 pub use operator::OperatorCommand;
 pub(crate) use table::CommandRow;
-pub use targets::{TargetCommand, TargetQuery};
+pub use targets::{TargetCommand, TargetQuery, note_unreadable};
 pub use tasks::{TaskCommand, TaskListQuery};
 
 use crate::backup;

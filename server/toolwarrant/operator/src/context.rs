@@ -8,6 +8,7 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::place::{StoreOptions, keep_seen};
+use crate::unreadable::UnreadTargets;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::convert::Infallible;
@@ -49,6 +50,7 @@ pub struct OperatorContext {
     pub server: Option<Arc<dyn ServerState>>,
     /// The console of that server.
     pub console: Option<Arc<dyn ConsoleDoor>>,
+    pub unreadable: UnreadTargets,
     pub lines: ActLines,
     pub applying: Mutex<()>,
 }
@@ -71,6 +73,9 @@ impl OperatorContext {
 pub trait ServerState: MonitorSource {
     /// Returns how it does, with its last 24 hours.
     fn describe(&self) -> BoxFuture<'_, Value>;
+
+    /// Returns the beginnings of the ids of targets, one for each upstream that has one.
+    fn prefixes(&self) -> Vec<String>;
 
     /// Adds a point to its history. Call it once a minute.
     fn note_minute(&self, now: Timestamp);

@@ -7,6 +7,8 @@ pub const LISTEN: &str = "listen";
 
 pub const ADMIN_LISTEN: &str = "admin-listen";
 
+pub const CONSOLE_LISTEN: &str = "console-listen";
+
 pub const DEMO: &str = "demo";
 
 pub const MAX_CONNECTIONS: &str = "max-connections";

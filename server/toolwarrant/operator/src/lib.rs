@@ -37,6 +37,7 @@ mod restore;
 pub mod socket;
 pub mod standby;
 mod system;
+mod unreadable;
 mod upstreams;
 mod user;
 mod when;
@@ -44,7 +45,7 @@ mod when;
 pub use background::{Background, until};
 pub use command::{
     AuditCommand, ConsoleCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
-    execute,
+    execute, note_unreadable,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use console::{ConsoleDoor, LinkRequest};
@@ -57,6 +58,7 @@ pub use open_error::OpenError;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
 pub use place::StoreOptions;
 pub use toolwarrant_postgres::{Claim, Waiting};
+pub use unreadable::UnreadTargets;
 pub use upstreams::{UpstreamState, Upstreams};
 pub use user::local_operator;
 pub use when::TimePoint;

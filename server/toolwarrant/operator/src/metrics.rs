@@ -132,6 +132,11 @@ impl ServerState for ServiceStatus {
         Box::pin(self.describe_here())
     }
 
+    fn prefixes(&self) -> Vec<String> {
+        let upstreams = self.sources.get().and_then(|sources| sources.upstreams.as_ref());
+        upstreams.iter().flat_map(|upstreams| upstreams.states()).filter_map(|state| state.prefix).collect()
+    }
+
     fn note_minute(&self, now: Timestamp) {
         if let Some(sources) = self.sources.get() {
             self.history.note(count(sources, now));

@@ -18,6 +18,7 @@ use crate::owner::refuse_other_user;
 use crate::place::{StoreOptions, no_shared_store};
 use crate::restore;
 use crate::socket::{self, SocketRequest};
+use crate::unreadable::UnreadTargets;
 use crate::user::local_operator;
 use serde_json::Value;
 use std::path::Path;
@@ -251,6 +252,7 @@ where
         audit,
         server: None,
         console: None,
+        unreadable: UnreadTargets::default(),
         lines,
         applying: Mutex::default(),
     };

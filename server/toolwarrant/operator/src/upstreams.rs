@@ -24,6 +24,8 @@ pub struct UpstreamState {
     pub kind: &'static str,
     /// True if it answered the last call, and did not refuse the credentials.
     pub reachable: bool,
+    /// The beginning of the ids of all its targets, if no other target's id begins so.
+    pub prefix: Option<String>,
     /// The age of the known list of targets, in seconds. `None`: they were never read.
     pub age_seconds: Option<u64>,
     /// Number of its known targets.
@@ -65,10 +67,11 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
 }
 
 pub(crate) fn describe(state: &UpstreamState) -> Value {
-    let UpstreamState { name, kind, reachable, age_seconds, targets, calls: _, waiting, refused, unserved } = state;
+    let UpstreamState { name, kind, reachable, prefix, age_seconds, targets, calls: _, waiting, refused, unserved } =
+        state;
     let unserved: Vec<_> = unserved.iter().map(|(call, _)| *call).collect();
     json!({
-        "upstream": name, "kind": kind, "reachable": reachable, "targets": targets, "read_seconds_ago": age_seconds,
+        "upstream": name, "kind": kind, "reachable": reachable, "prefix": prefix, "targets": targets, "read_seconds_ago": age_seconds,
         "waiting": waiting, "refused": refused, "does_not_serve": unserved,
     })
 }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_http::edge::{ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies};
+use toolwarrant_http::edge::{ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies, public_host};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::Names;
 use toolwarrant_operator::cli::{EdgeOptions, ServeOptions};
-use toolwarrant_operator::flags::{ADMIN_LISTEN, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
+use toolwarrant_operator::flags::{
+    ADMIN_LISTEN, CONSOLE_LISTEN, LISTEN, MAX_CONNECTIONS, PUBLIC_URL, TLS_CERT, TLS_KEY,
+};
 use toolwarrant_operator::metrics::ServiceStatus;
 
 pub(crate) struct Listening {
@@ -28,6 +30,14 @@ pub(crate) struct Listening {
     /// Reports to the service manager until this is dropped.
     pub(crate) watchdog: JoinSet<()>,
     pub(crate) monitor: Option<Monitor>,
+    pub(crate) console: Option<ConsoleSocket>,
+}
+
+/// The place of a console that stays open.
+pub(crate) struct ConsoleSocket {
+    pub(crate) socket: TcpSocket,
+    /// The name of the server in links, beyond this machine.
+    pub(crate) public: Option<(String, Arc<Tls>)>,
 }
 
 impl Listening {
@@ -35,6 +45,7 @@ impl Listening {
         let ServeOptions {
             listen,
             admin_listen,
+            console_listen,
             public_url,
             allow_hosts,
             allow_origins,
@@ -61,6 +72,8 @@ impl Listening {
             }
             None => None,
         };
+        let console = console_listen.map(|address| take_console(address, tls.as_ref(), public_url.as_deref()));
+        let console = console.transpose()?;
         let socket = take_address(listen).map_err(|error| cannot_listen(LISTEN, listen, &error))?;
         let bound = socket.local_addr().context("cannot read the address that is listened on")?;
         if let Some(why) = in_clear(bound, tls.as_ref()) {
@@ -69,8 +82,22 @@ impl Listening {
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
         let limiter = ConnectionLimiter::behind(proxies, limits);
-        Ok(Self { socket, tls, limits, limiter, policy, url, status, watchdog, monitor })
+        Ok(Self { socket, tls, limits, limiter, policy, url, status, watchdog, monitor, console })
     }
+}
+
+fn take_console(address: SocketAddr, tls: Option<&Arc<Tls>>, public_url: Option<&str>) -> Result<ConsoleSocket> {
+    let public = match (address.ip().to_canonical().is_loopback(), tls, public_url) {
+        (true, ..) => None,
+        (false, Some(tls), Some(url)) => Some((public_host(url)?, Arc::clone(tls))),
+        (false, ..) => bail!(
+            "--{CONSOLE_LISTEN} {address} is beyond this machine, where the console needs --{TLS_CERT}, --{TLS_KEY} and \
+             --{PUBLIC_URL}, whose host its links name; 127.0.0.1:{} needs nothing",
+            address.port()
+        ),
+    };
+    let socket = take_address(address).map_err(|error| cannot_listen(CONSOLE_LISTEN, address, &error))?;
+    Ok(ConsoleSocket { socket, public })
 }
 
 fn take_address(address: SocketAddr) -> io::Result<TcpSocket> {
@@ -81,9 +108,9 @@ fn take_address(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-pub(crate) fn listen(socket: TcpSocket) -> Result<TcpListener> {
+pub(crate) fn listen(socket: TcpSocket, flag: &str) -> Result<TcpListener> {
     let address = socket.local_addr().context("cannot read the address to listen on")?;
-    socket.listen(BACKLOG).map_err(|error| cannot_listen(LISTEN, address, &error))
+    socket.listen(BACKLOG).map_err(|error| cannot_listen(flag, address, &error))
 }
 
 /// As many as Linux usually allows.

@@ -110,6 +110,7 @@
 //!             name: "home".to_owned(),
 //!             kind: "hub",
 //!             reachable: true,
+//!             prefix: Some("home-".to_owned()),
 //!             age_seconds: Some(4),
 //!             targets: 2,
 //!             calls: vec![("ok", 17), ("failed", 0)],

@@ -33,7 +33,7 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::ServiceStatus;
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Check, Names, OperatorContext, until};
+use toolwarrant_operator::{Background, Check, Names, OperatorContext, note_unreadable, until};
 use toolwarrant_tasks::engine::Engine;
 use tracing::field::display;
 
@@ -409,6 +409,7 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
             if minute_due <= context.clock.now() {
                 minute_due = context.clock.now().plus(MINUTE);
                 context.server.iter().for_each(|server| server.note_minute(context.clock.latest()));
+                note_unreadable(&context).await;
             }
             if uses_due <= context.clock.now() {
                 uses_due = context.clock.now().plus(USES_EVERY);

@@ -6,7 +6,7 @@
 
 use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
-use crate::listening::{Listening, base_path, listen};
+use crate::listening::{ConsoleSocket, Listening, base_path, listen};
 use crate::manager;
 use crate::replica::ReplicaLife;
 use crate::server::{Identity, Server, StopSignals};
@@ -21,6 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_console::Console;
 use toolwarrant_core::catalogue::Catalogue;
@@ -33,13 +34,14 @@ use toolwarrant_http::edge::{Responder, Tls};
 use toolwarrant_http::{Endpoint, OfferedPage};
 use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
+use toolwarrant_operator::flags::{CONSOLE_LISTEN, LISTEN};
 use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
 use toolwarrant_operator::metrics::StatusSources;
 use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
     ActLines, Check, CommandRunner, Config, Inventory, Names, OpenError, OpenedData, OperatorContext, OperatorError,
-    StoreOptions, Upstreams,
+    StoreOptions, UnreadTargets, Upstreams,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
@@ -149,8 +151,8 @@ impl Start {
                 self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
             let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
-            let Listening { socket, tls, limiter, url, status, watchdog, monitor, .. } = listening;
-            let listener = listen(socket)?;
+            let Listening { socket, tls, limiter, url, status, watchdog, monitor, console: place, .. } = listening;
+            let listener = listen(socket, LISTEN)?;
             let demo = Demo { hint, ..demo };
             let layout = opened.layout();
             let OpenedData { registry, keyring: _, database, shared, clock } = opened;
@@ -173,7 +175,7 @@ impl Start {
                 clock: clock.clone(),
                 folder: folder.path().to_owned(),
             });
-            let console = Arc::new(Console::new(catalogue, clock.clone(), Random::System));
+            let console = make_console(catalogue, clock.clone(), place)?;
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
                 catalogue,
@@ -188,6 +190,7 @@ impl Start {
                 audit: Some(audit.clone()),
                 server: Some(status.clone()),
                 console: Some(console.clone()),
+                unreadable: UnreadTargets::default(),
                 lines: ActLines::default(),
                 applying: Mutex::default(),
             });
@@ -236,6 +239,14 @@ pub(crate) struct ServiceAround {
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) serves: Option<String>,
     pub(crate) hint: &'static str,
+}
+
+fn make_console(catalogue: &'static Catalogue, clock: Clock, place: Option<ConsoleSocket>) -> Result<Arc<Console>> {
+    let console = Console::new(catalogue, clock, Random::System);
+    if let Some(ConsoleSocket { socket, public }) = place {
+        console.open_for_good(listen(socket, CONSOLE_LISTEN)?, public)?;
+    }
+    Ok(Arc::new(console))
 }
 
 fn groups_of(serve: &ServeOptions) -> OperatorGroups {

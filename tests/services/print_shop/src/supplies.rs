@@ -112,6 +112,7 @@ impl Upstreams for Supplies {
             name: name.clone(),
             kind: "paper",
             reachable: *pack > 0,
+            prefix: None,
             age_seconds: (*pack > 0).then_some(0),
             targets: u64::from(*pack > 0),
             calls: vec![("ok", orders.load(Relaxed))],

@@ -49,7 +49,7 @@ pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec
     all.extend(phrase.iter().flat_map(phrases));
     all.extend(text.iter().map(|(_, text)| text_of(SERVICE, text, Some(vec![]))));
     all.extend(permission.iter().map(|(_, permission)| text_of(SERVICE, &permission.doc, None)));
-    for (_, raw::Resource { doc, id: _, state: _, capability, find }) in resource.iter() {
+    for (_, raw::Resource { doc, id: _, state: _, unreadable: _, capability, find }) in resource.iter() {
         all.push(text_of(SERVICE, doc, None));
         all.extend(find.iter().map(|text| text_of(SERVICE, text, Some(vec![]))));
         all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| text_of(SERVICE, doc, None)));

@@ -309,6 +309,7 @@ impl CheckPort for Armcloud {
             waiting: waiting as u64,
             refused: withheld,
             unserved: unserved.into_iter().map(|(call, until)| (call.name(), until.since(now).as_secs())).collect(),
+            ..UpstreamState::default()
         }
     }
 }

@@ -51,8 +51,7 @@ struct FleetPage<'a> {
     app: &'a str,
     prefix: &'a str,
     count: u64,
-    states: Vec<Choice>,
-    offers: Vec<Choice>,
+    groups: Vec<(&'static str, Vec<Choice>)>,
     cells: Vec<FleetCell>,
     table: Markup,
     other: (String, &'static str),
@@ -71,20 +70,25 @@ struct TargetPage {
 
 impl ConsoleVisit<'_> {
     pub(crate) async fn fleet(&self, resource: &str) -> Rendered {
-        let [app, prefix] = ["app", "prefix"].map(|name| self.query_value(name));
-        let filters = [app.map(|app| format!("--app={app}")), prefix.map(|prefix| format!("--prefix={prefix}"))];
-        let filters: Vec<String> = filters.into_iter().flatten().collect();
-        let words =
-            |name: &str, more: &[String]| [&[resource.to_owned(), name.to_owned()], &filters[..], more].concat();
+        let words = |name: &str, flags: &[(&str, Option<&str>)]| {
+            let flags = flags.iter().filter_map(|(name, value)| Some(format!("--{name}={}", (*value)?)));
+            [resource.to_owned(), name.to_owned()].into_iter().chain(flags).collect::<Vec<_>>()
+        };
+        let [app, prefix, state, offers, after] =
+            ["app", "prefix", "state", "offers", "after"].map(|name| self.query_value(name));
+        let filters = [("app", app), ("prefix", prefix)];
         let path = format!("/fleet/{resource}");
         let mut heading = Heading::of(&format!("{resource}s"));
         // A contract without states has no counts.
-        let counts = self.ask_words(&words("states", &[])).await.unwrap_or_default();
+        let counts = self.ask_words(&words("states", &filters)).await.unwrap_or_default();
         let count = counts["count"].as_u64().unwrap_or_default();
         let is_table = self.query_value("as") == Some("table") || count > CELLS_MAX;
         let limit = if is_table { ROWS } else { CELLS_MAX };
-        let after = self.query_value("after").map(|after| format!("--after={after}"));
-        let asked = words("list", &[vec![format!("--limit={limit}")], after.into_iter().collect()].concat());
+        let shown = limit.to_string();
+        // Cells keep their places, so those that are not meant are only dim.
+        let [chosen, offered] = [state, offers].map(|value| value.filter(|_| is_table));
+        let paging = [("state", chosen), ("offers", offered), ("after", after), ("limit", Some(&*shown))];
+        let asked = words("list", &[&filters[..], &paging].concat());
         let rows = match self.ask_words(&asked).await {
             Ok(rows) => rows.as_array().cloned().unwrap_or_default(),
             Err(error) => {
@@ -92,29 +96,26 @@ impl ConsoleVisit<'_> {
                 Vec::new()
             }
         };
-        let (state, offer) = (self.query_value("state"), self.query_value("offers"));
         let is_meant = |row: &Value| {
             state.is_none_or(|state| row["state"] == state)
-                && offer.is_none_or(|offer| row["capabilities"][offer] == true)
+                && offers.is_none_or(|name| row["capabilities"][name] == true)
         };
         let shown = rows.len() as u64;
         let next = rows.last().filter(|_| shown == limit).map(id_of);
-        let cells = if is_table { &[][..] } else { &rows };
+        let (cells, listed) = if is_table { (&[][..], &rows[..]) } else { (&rows[..], &[][..]) };
+        let groups = [("", "state", "states"), ("offers", "offers", "offers"), ("prefix", "prefix", "prefixes")];
+        let groups = groups.map(|(label, name, counted)| (label, self.choices(resource, name, &counts[counted])));
         let page = FleetPage {
             heading,
             path: path.clone(),
             app: app.unwrap_or_default(),
             prefix: prefix.unwrap_or_default(),
             count: count.max(shown),
-            states: self.choices(resource, "state", &counts["states"]),
-            offers: self.choices(resource, "offers", &counts["offers"]),
+            groups: groups.into_iter().filter(|(_, choices)| !choices.is_empty()).collect(),
             cells: cells.iter().map(|row| self.cell(resource, row, is_meant(row))).collect(),
-            table: match is_table {
-                true => {
-                    let meant: Vec<_> = rows.iter().filter(|row| is_meant(row)).cloned().collect();
-                    table(self.console.catalogue, resource, &[], &meant)
-                }
-                false => Markup::default(),
+            table: match listed {
+                [] => Markup::default(),
+                rows => table(self.console.catalogue, resource, &[], rows),
             },
             other: match is_table {
                 true => (self.same_page(&path, "as", ""), "as cells"),

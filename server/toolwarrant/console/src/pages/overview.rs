@@ -104,9 +104,11 @@ impl ConsoleVisit<'_> {
 /// Returns the page of a command that lists.
 fn path_of(command: &str) -> String {
     let list = LISTS.iter().find(|list| command.starts_with(&list.words.join(" ")));
+    let list = list.map(|list| format!("/{}?", list.path));
+    let fleet = command.split_once(" list").map(|(resource, _)| format!("/fleet/{resource}?as=table&"));
     let flags = command.split(" --").skip(1).filter_map(|flag| flag.split_once('='));
     let query: Vec<_> = flags.map(|(name, value)| format!("{name}={}", encode(value))).collect();
-    format!("/{}?{}", list.map_or("", |list| list.path), query.join("&"))
+    list.or(fleet).unwrap_or_else(|| "/".to_owned()) + &query.join("&")
 }
 
 fn describe_fleet(fleet: &Value) -> Fleet {

@@ -2,6 +2,7 @@
 //! session has a box for the code.
 
 use crate::assets;
+use crate::markup::Markup;
 use crate::rendered::Rendered;
 use crate::visit::ConsoleVisit;
 use askama::Template;
@@ -14,7 +15,7 @@ use toolwarrant_core::act::Role;
 pub(crate) struct Shell<'a> {
     service: &'a str,
     rendered: &'a Rendered,
-    tag: &'a str,
+    main: Markup,
     menu: Vec<(String, String, bool)>,
     name: &'a str,
     role: &'static str,
@@ -30,6 +31,22 @@ pub(crate) struct SignIn<'a> {
     pub(crate) asset: &'static [String; 3],
 }
 
+/// The part of a page that a window replaces.
+#[derive(Template)]
+#[template(path = "pages/main.html")]
+pub(crate) struct Main<'a> {
+    rendered: &'a Rendered,
+    tag: String,
+    /// The milliseconds until a window asks again.
+    pause: u128,
+}
+
+impl<'a> Main<'a> {
+    pub(crate) fn of(rendered: &'a Rendered) -> Self {
+        Self { rendered, tag: tag(rendered), pause: rendered.live.unwrap_or_default().as_millis() }
+    }
+}
+
 /// Returns a name for this state of the page.
 pub(crate) fn tag(rendered: &Rendered) -> String {
     match rendered.live {
@@ -39,7 +56,7 @@ pub(crate) fn tag(rendered: &Rendered) -> String {
 }
 
 impl<'a> Shell<'a> {
-    pub(crate) fn of(visit: &'a ConsoleVisit<'a>, path: &str, rendered: &'a Rendered, tag: &'a str) -> Self {
+    pub(crate) fn of(visit: &'a ConsoleVisit<'a>, path: &str, rendered: &'a Rendered) -> Self {
         let catalogue = visit.console.catalogue;
         let fleets = catalogue.resource_names().into_iter().map(|name| (format!("/fleet/{name}"), format!("{name}s")));
         let overview = [("/".to_owned(), "overview".to_owned())].into_iter();
@@ -58,7 +75,7 @@ impl<'a> Shell<'a> {
         Self {
             service: catalogue.service.title,
             rendered,
-            tag,
+            main: Markup::of(&Main::of(rendered)),
             menu: menu.map(|(page, name)| (page.clone(), name, is_here(&page))).collect(),
             name: &operator.name,
             role,

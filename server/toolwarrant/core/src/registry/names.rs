@@ -16,6 +16,7 @@ pub fn may_name_application(name: &str) -> bool {
     let printable = |c: char| c == ' ' || !(c.is_whitespace() || deceives(c));
     (1..=APPLICATION_NAME_MAX).contains(&name.chars().count())
         && name.chars().all(printable)
+        && name.chars().any(char::is_alphanumeric)
         && name.trim_matches(' ') == name
         && !name.starts_with(ID_PREFIX)
         && !(name.contains(" (deleted ") && name.ends_with(')'))
@@ -47,6 +48,7 @@ mod tests {
             "a\u{200b}",
             "a\u{7f}",
             "\u{feff}a",
+            "..",
             "app_",
             "app_0123456789abcdef",
             "shop (deleted 2026-11-24)",

@@ -200,6 +200,11 @@ fn parse_origin(text: &str) -> Result<String, PolicyConfigError> {
         .ok_or_else(|| unusable(ALLOW_ORIGIN, text, "an origin as in `https://example.com`, or `null`"))
 }
 
+/// Returns the host name of the public URL.
+pub fn public_host(url: &str) -> Result<String, PolicyConfigError> {
+    parse_public_url(url).map(|(host, _)| host.name)
+}
+
 fn parse_public_url(text: &str) -> Result<(Host, String), PolicyConfigError> {
     let web = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none();
     // The parser drops a fragment, which would then appear in every URL that is printed.

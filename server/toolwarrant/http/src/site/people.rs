@@ -3,7 +3,7 @@
 //! neither headers nor connections. Start at [`serve`].
 
 use super::{OF_PEOPLE, PagePolicy, protect};
-use crate::edge::{self, BodyRoom, ConnectionLimiter, Limits, Peer, Responder};
+use crate::edge::{self, BodyRoom, ConnectionLimiter, Limits, Peer, Responder, Tls};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::request::Parts;
@@ -69,8 +69,14 @@ pub trait PeopleSite: Send + Sync + 'static {
     fn answer<'a>(&'a self, request: SiteRequest<'a>) -> BoxFuture<'a, SiteAnswer>;
 }
 
-/// Serves until `stop`, and ends requests in flight a moment later.
-pub async fn serve(listener: TcpListener, site: Arc<dyn PeopleSite>, stop: impl Future<Output = ()>) {
+/// Serves until `stop`, and ends requests in flight a moment later. With `tls`, only TLS is
+/// accepted.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    site: Arc<dyn PeopleSite>,
+    stop: impl Future<Output = ()>,
+) {
     let limits = Limits {
         connections: CONNECTIONS,
         connections_per_address: CONNECTIONS_PER_ADDRESS,
@@ -78,13 +84,14 @@ pub async fn serve(listener: TcpListener, site: Arc<dyn PeopleSite>, stop: impl 
         grace: Duration::from_secs(1),
         ..Limits::default()
     };
-    let responder = SiteResponder { site, limits };
-    edge::serve(listener, responder, ConnectionLimiter::new(limits), None, stop).await;
+    let responder = SiteResponder { site, limits, is_encrypted: tls.is_some() };
+    edge::serve(listener, responder, ConnectionLimiter::new(limits), tls, stop).await;
 }
 
 struct SiteResponder {
     site: Arc<dyn PeopleSite>,
     limits: Limits,
+    is_encrypted: bool,
 }
 
 impl Responder for SiteResponder {
@@ -101,7 +108,7 @@ impl Responder for SiteResponder {
                     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                     make(status, "text/html; charset=utf-8", html)
                 }
-                Ok(SiteAnswer::See { path, cookie }) => see(&path, cookie.map(|value| (self.site.cookie(), value))),
+                Ok(SiteAnswer::See { path, cookie }) => see(&path, cookie.map(|value| self.set_cookie(&value))),
                 Ok(SiteAnswer::File { content_type, text }) => make(StatusCode::OK, content_type, text),
                 Ok(SiteAnswer::Nothing) => make(StatusCode::NO_CONTENT, "text/plain", ""),
                 Err((status, why)) => make(status, "text/plain; charset=utf-8", why),
@@ -116,6 +123,18 @@ impl Responder for SiteResponder {
 type Refused = (StatusCode, &'static str);
 
 impl SiteResponder {
+    /// A browser takes a cookie with this prefix from TLS alone, and from no other host.
+    fn cookie(&self) -> String {
+        let prefix = if self.is_encrypted { "__Host-" } else { "" };
+        format!("{prefix}{}", self.site.cookie())
+    }
+
+    fn set_cookie(&self, value: &str) -> String {
+        let (name, secure) = (self.cookie(), if self.is_encrypted { "; Secure" } else { "" });
+        let age = if value.is_empty() { "; Max-Age=0" } else { "" };
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{age}")
+    }
+
     async fn answer(
         &self,
         Parts { method, uri, headers, .. }: &Parts,
@@ -127,7 +146,8 @@ impl SiteResponder {
         if uri.authority().is_some() {
             return Err((StatusCode::BAD_REQUEST, "this is no proxy\n"));
         }
-        judge_origin(headers, host, method == Method::POST)?;
+        let scheme = if self.is_encrypted { "https://" } else { "http://" };
+        judge_origin(headers, (scheme, host), method == Method::POST)?;
         let form = match *method {
             Method::GET => None,
             Method::POST if once(headers, &CONTENT_TYPE)? == Some(FORM) => {
@@ -138,7 +158,7 @@ impl SiteResponder {
             Method::POST => return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "a form is expected\n")),
             _ => return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET and POST are answered here\n")),
         };
-        let name = self.site.cookie();
+        let name = self.cookie();
         let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
         let mut cookies = cookies.flat_map(|line| line.split("; ")).filter_map(|pair| pair.split_once('='));
         let request = SiteRequest {
@@ -164,9 +184,9 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Accepts a form only from a page of the site itself. A page on another port of this host is of
 /// the same site, and its requests carry the cookie. So it may not even link to the site.
-fn judge_origin(headers: &HeaderMap, host: &str, is_form: bool) -> Result<(), Refused> {
+fn judge_origin(headers: &HeaderMap, (scheme, host): (&str, &str), is_form: bool) -> Result<(), Refused> {
     let origin = once(headers, &ORIGIN)?;
-    let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| origin == host);
+    let is_own = |origin: &str| origin.strip_prefix(scheme).is_some_and(|origin| origin == host);
     let allowed = origin.is_none_or(is_own)
         && match (once(headers, &FETCH_SITE)?, is_form) {
             (Some("same-origin"), _) => true,
@@ -207,12 +227,8 @@ fn make(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -
     response
 }
 
-fn see(path: &str, cookie: Option<(&str, String)>) -> Response<Body> {
+fn see(path: &str, cookie: Option<String>) -> Response<Body> {
     let mut response = make(StatusCode::SEE_OTHER, "text/plain", "");
-    let cookie = cookie.map(|(name, value)| {
-        let age = if value.is_empty() { "; Max-Age=0" } else { "" };
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{age}")
-    });
     for (name, value) in [(LOCATION, Some(path.to_owned())), (SET_COOKIE, cookie)] {
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             response.headers_mut().insert(name, value);

@@ -22,6 +22,11 @@ pub struct ServeOptions {
     #[arg(long = flags::ADMIN_LISTEN, value_name = "ADDRESS:PORT", value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
 
+    /// Address at which the console stays open, beyond this machine with --tls-cert and
+    /// --public-url alone; by default, it opens a port of this machine for its first link
+    #[arg(long = flags::CONSOLE_LISTEN, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub console_listen: Option<SocketAddr>,
+
     /// URL at which clients reach this server, if that is not the address it listens on
     #[arg(long = flags::PUBLIC_URL, value_name = "URL")]
     pub public_url: Option<String>,

@@ -5,6 +5,7 @@ use super::keys::{self, KeyCommand, KeyQuery};
 use super::targets::{self, TargetCommand};
 use super::tasks::{self, TaskListQuery};
 use crate::context::OperatorContext;
+use crate::error::OperatorError;
 use crate::when::TimePoint;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -27,13 +28,19 @@ pub(super) async fn describe(context: &OperatorContext, origin: &Origin) -> Comm
             fleets.push(json!({"resource": def.name, "count": counted["count"], "states": counted["states"]}));
         }
     }
+    let mut concerns = find_concerns(context, origin, shown["why_not"].as_str()).await?;
+    concerns.extend(fleets.iter().filter_map(|fleet| find_unreadable(context, fleet)));
     shown["targets"] = fleets.into();
-    shown["needs_a_look"] = find_concerns(context, origin, shown["why_not"].as_str()).await?;
+    shown["needs_a_look"] = concerns.into();
     Ok(shown)
 }
 
 /// Returns what is not as it should be, each with the command that shows it.
-async fn find_concerns(context: &OperatorContext, origin: &Origin, unready: Option<&str>) -> CommandAnswer {
+async fn find_concerns(
+    context: &OperatorContext,
+    origin: &Origin,
+    unready: Option<&str>,
+) -> Result<Vec<Value>, OperatorError> {
     let unready = unready.map(|why| format!("the server is not ready: {why}"));
     let statuses = vec![TaskStatus::FailedSilent.as_str().to_owned()];
     let since = Some(TimePoint::At(context.clock.latest().minus(DAY)));
@@ -48,5 +55,13 @@ async fn find_concerns(context: &OperatorContext, origin: &Origin, unready: Opti
         (ending, "keys that end, or whose older secret ends, within a week", "key list --ends-within=7d"),
     ];
     let concern = |(count, what, see): (usize, &str, &str)| json!({"count": count, "what": what, "see": see});
-    Ok(concerns.into_iter().filter(|(count, ..)| *count > 0).map(concern).collect::<Value>())
+    Ok(concerns.into_iter().filter(|(count, ..)| *count > 0).map(concern).collect())
+}
+
+fn find_unreadable(context: &OperatorContext, fleet: &Value) -> Option<Value> {
+    let def = context.catalogue.resource(fleet["resource"].as_str()?)?;
+    let (resource, state) = (def.name, def.unreadable?);
+    let count = fleet["states"][state].as_u64().filter(|count| *count > 0)?;
+    let what = format!("{resource}s that cannot be read");
+    Some(json!({"count": count, "what": what, "see": format!("{resource} list --state={state}")}))
 }

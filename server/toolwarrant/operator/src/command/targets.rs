@@ -5,10 +5,12 @@ use super::applications;
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
 use crate::flags;
+use crate::unreadable::Unread;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
@@ -21,7 +23,8 @@ use toolwarrant_core::store::ApplicationRow;
 pub enum TargetCommand {
     /// List {targets}, and which applications see each
     List(TargetQuery),
-    /// Count {targets} by their states and by what they offer at present
+    /// Count {targets} by their states, by what they offer at present, and by the beginnings of
+    /// their ids, where an upstream has one
     States {
         /// Only {targets} that this application sees
         #[arg(long, value_name = "APP")]
@@ -82,6 +85,12 @@ pub struct TargetQuery {
     /// Only {targets} whose ids begin so
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
+    /// Only {targets} in this state
+    #[arg(long, value_name = "STATE")]
+    pub state: Option<String>,
+    /// Only {targets} that offer this at present
+    #[arg(long, value_name = "CAPABILITY")]
+    pub offers: Option<String>,
     /// Only {targets} after this one
     #[arg(long, value_name = "{TARGET}")]
     pub after: Option<String>,
@@ -100,7 +109,7 @@ pub(super) async fn execute(
         return Err(refusal(format!("this service has no {resource}")));
     };
     match command {
-        TargetCommand::List(query) => list(context, def.name, query).await,
+        TargetCommand::List(query) => list(context, def, query).await,
         TargetCommand::States { app, prefix } => count_states(context, def, app, prefix).await,
         TargetCommand::Assign { app, ids, all, prefixes } => {
             must_exist(context, def, &ids).await?;
@@ -207,44 +216,122 @@ async fn count_states(
     app: Option<String>,
     prefix: String,
 ) -> CommandAnswer {
-    let Some(inventory) = context.inventory.clone() else { return Err(no_list(def.name)) };
+    #[derive(Default)]
+    struct Counts {
+        all: u64,
+        states: BTreeMap<&'static str, u64>,
+        offers: BTreeMap<&'static str, u64>,
+        prefixes: Vec<u64>,
+    }
+    let known = context.server.as_ref().map(|server| server.prefixes()).unwrap_or_default();
+    let prefixes = known.clone();
     let of_app = find_application(context, app.as_deref()).await?;
-    let counted = spawn_blocking(move || {
-        let mut count = 0_u64;
-        let mut states: BTreeMap<_, u64> = def.states.iter().map(|state| (*state, 0)).collect();
-        let mut offers: BTreeMap<_, u64> = def.capabilities.iter().map(|name| (*name, 0)).collect();
+    let counts = visit_states(context, def, move |counts: &mut Counts, id, state, flags| {
+        if !of_app.iter().all(|row| row.grants.covers(def.name, id)) {
+            return;
+        }
+        counts.prefixes.resize(prefixes.len(), 0);
+        let of_prefixes = counts.prefixes.iter_mut().zip(&prefixes).filter(|(_, prefix)| id.starts_with(*prefix));
+        of_prefixes.for_each(|(count, _)| *count += 1);
+        if id.starts_with(&prefix) {
+            counts.all += 1;
+            *counts.states.entry(state).or_default() += 1;
+            list_offered(def, flags).for_each(|name| *counts.offers.entry(name).or_default() += 1);
+        }
+    });
+    let Counts { all, mut states, mut offers, prefixes } = counts.await?;
+    let prefixes: BTreeMap<_, _> = known.into_iter().zip(prefixes).collect();
+    def.states.iter().for_each(|state| _ = states.entry(state).or_default());
+    def.capabilities.iter().for_each(|name| _ = offers.entry(name).or_default());
+    Ok(json!({"count": all, "states": states, "offers": offers, "prefixes": prefixes}))
+}
+
+/// Returns what `add` has made of all targets, on a thread that may block.
+async fn visit_states<T: Default + Send + 'static>(
+    context: &OperatorContext,
+    def: &'static ResourceDef,
+    mut add: impl FnMut(&mut T, &str, &'static str, &[bool]) + Send + 'static,
+) -> Result<T, OperatorError> {
+    let Some(inventory) = context.inventory.clone() else { return Err(no_list(def.name)) };
+    let visited = spawn_blocking(move || {
         let reader = inventory.states();
         let reader = reader.ok_or_else(|| format!("this service does not know the states of its {}s", def.name))?;
-        reader.visit(def.name, &mut |id, state, flags| {
-            if id.starts_with(&prefix) && of_app.iter().all(|row| row.grants.covers(def.name, id)) {
-                count += 1;
-                *states.entry(state).or_default() += 1;
-                for (name, _) in def.capabilities.iter().zip(flags).filter(|(_, flag)| **flag) {
-                    *offers.entry(name).or_default() += 1;
-                }
-            }
-        })?;
-        Ok::<_, String>(json!({"count": count, "states": states, "offers": offers}))
+        let mut made = T::default();
+        reader.visit(def.name, &mut |id, state, flags| add(&mut made, id, state, flags))?;
+        Ok::<_, String>(made)
     });
-    counted.await.map_err(|error| refusal(error.to_string()))?.map_err(refusal)
+    visited.await.map_err(|error| refusal(error.to_string()))?.map_err(refusal)
+}
+
+fn list_offered<'a>(def: &'static ResourceDef, flags: &'a [bool]) -> impl Iterator<Item = &'static str> + use<'a> {
+    def.capabilities.iter().zip(flags).filter(|(_, flag)| **flag).map(|(name, _)| *name)
+}
+
+/// Returns the ids of the targets that are meant, or `None` if these are all.
+async fn select(
+    context: &OperatorContext,
+    def: &'static ResourceDef,
+    state: Option<String>,
+    offers: Option<String>,
+) -> Result<Option<HashSet<String>>, OperatorError> {
+    let named = [("state", &state, def.states), ("capability", &offers, def.capabilities)];
+    for (what, name, known) in named {
+        if let Some(name) = name.as_deref().filter(|name| !known.contains(name)) {
+            let (resource, known) = (def.name, known.join(", "));
+            return Err(refusal(format!("a {resource} has no {what} `{name}`; there are: {known}")));
+        }
+    }
+    if state.is_none() && offers.is_none() {
+        return Ok(None);
+    }
+    let select = move |ids: &mut HashSet<String>, id: &str, of: &str, flags: &[bool]| {
+        let is_meant = state.as_deref().is_none_or(|state| state == of)
+            && offers.as_deref().is_none_or(|name| list_offered(def, flags).any(|offered| offered == name));
+        if is_meant {
+            ids.insert(id.to_owned());
+        }
+    };
+    visit_states(context, def, select).await.map(Some)
+}
+
+/// Returns since when this process has seen that each target cannot be read.
+async fn find_unreadable(context: &OperatorContext, def: &'static ResourceDef) -> Arc<Unread> {
+    let Some(unreadable) = def.unreadable else { return Arc::default() };
+    let collect = move |ids: &mut HashSet<String>, id: &str, state: &str, _: &[bool]| {
+        if state == unreadable {
+            ids.insert(id.to_owned());
+        }
+    };
+    let found = visit_states(context, def, collect).await;
+    found.map(|ids| context.unreadable.note(def.name, ids, context.clock.latest())).unwrap_or_default()
+}
+
+/// Notes which targets cannot be read. Call it once a minute.
+pub async fn note_unreadable(context: &OperatorContext) {
+    for def in context.catalogue.resources {
+        find_unreadable(context, def).await;
+    }
 }
 
 fn no_list(resource: &str) -> OperatorError {
     refusal(format!("this service cannot list its {resource}s"))
 }
 
-async fn list(context: &OperatorContext, resource: &'static str, query: TargetQuery) -> CommandAnswer {
-    let TargetQuery { app, prefix, after, limit } = query;
-    let inventory = context.inventory.as_ref();
+async fn list(context: &OperatorContext, def: &'static ResourceDef, query: TargetQuery) -> CommandAnswer {
+    let TargetQuery { app, prefix, state, offers, after, limit } = query;
+    let (resource, inventory) = (def.name, context.inventory.as_ref());
     let inventory = inventory.ok_or_else(|| no_list(resource))?;
     let of_app = find_application(context, app.as_deref()).await?;
     let prefix = prefix.unwrap_or_default();
+    let selected = select(context, def, state, offers).await?;
+    let unreadable = find_unreadable(context, def).await;
     let applications = context.registry.applications().await;
     let mut rows = Vec::new();
     // The prefix without its last character is before all ids that begin with the prefix.
     let shorter = prefix.char_indices().next_back().map(|(end, _)| &prefix[..end]);
     let mut last = after.or(shorter.filter(|shorter| !shorter.is_empty()).map(str::to_owned));
-    let chunk = if of_app.is_none() && prefix.is_empty() { limit } else { LIST_CHUNK };
+    let is_filtered = of_app.is_some() || selected.is_some() || !prefix.is_empty();
+    let chunk = if is_filtered { LIST_CHUNK } else { limit };
     loop {
         let items = inventory.page(resource, last.as_deref(), chunk).await.map_err(refusal)?;
         let ended = items.len() < usize::from(chunk);
@@ -254,10 +341,12 @@ async fn list(context: &OperatorContext, resource: &'static str, query: TargetQu
                 return Ok(rows.into());
             }
             let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
-            if !id.starts_with(&prefix) || !of_app.iter().all(|row| sees(&row)) {
+            let is_selected = selected.as_ref().is_none_or(|selected| selected.contains(&id));
+            if !is_selected || !id.starts_with(&prefix) || !of_app.iter().all(|row| sees(&row)) {
                 continue;
             }
             let seen_by: Vec<_> = applications.iter().filter(sees).map(|row| row.name.as_str()).collect();
+            shown.extend(unreadable.get(&id).map(|since| ("unreadable_since".to_owned(), json!(since))));
             shown.insert("applications".to_owned(), json!(seen_by));
             rows.push(Value::Object(shown));
         }
