@@ -12,29 +12,23 @@ use serde_json::Value;
 use toolwarrant_operator::cli::{CommandForm, describe_form};
 use toolwarrant_operator::{FailureCode, OperatorError, render};
 
-/// The acts on applications and keys, and those that cannot be undone.
-const ACTS: [(&str, &str, bool); 17] = [
-    ("app", "create", false),
-    ("app", "grant", false),
-    ("app", "revoke", false),
-    ("app", "suspend", false),
-    ("app", "resume", false),
-    ("app", "rename", false),
-    ("app", "rate", false),
-    ("app", "label", false),
-    ("app", "delete", true),
-    ("key", "create", false),
-    ("key", "rotate", true),
-    ("key", "end-old", true),
-    ("key", "expire", false),
-    ("key", "suspend", false),
-    ("key", "resume", false),
-    ("key", "label", false),
-    ("key", "revoke", true),
+/// The acts on applications and keys.
+const ACTS: [(&str, &str); 2] = [
+    ("app", "create grant revoke suspend resume rename rate label delete"),
+    ("key", "create rotate end-old expire suspend resume label revoke"),
 ];
+
+/// The acts that cannot be undone.
+const FINAL: [(&str, &str); 4] = [("app", "delete"), ("key", "rotate"), ("key", "end-old"), ("key", "revoke")];
 
 /// The acts on the targets of each resource.
 const OF_TARGETS: [&str; 3] = ["assign", "unassign", "set"];
+
+/// Returns the acts on applications, or on keys.
+pub(crate) fn list_acts(group: &str) -> impl Iterator<Item = &'static str> {
+    let acts = ACTS.iter().find(|(known, _)| *known == group).map_or("", |(_, acts)| acts);
+    acts.split(' ')
+}
 
 /// The field with the id of a form, which no input has.
 const FORM_ID: &str = "form-id";
@@ -70,10 +64,10 @@ impl ConsoleVisit<'_> {
     /// Returns the form of an act, and true if the act cannot be undone.
     fn act_of(&self, group: &str, name: &str) -> Option<(CommandForm, bool)> {
         let catalogue = self.console.catalogue;
-        let known = ACTS.iter().find(|(known, act, _)| *known == group && *act == name).map(|(_, _, ends)| *ends);
-        let of_target = || (catalogue.resource(group).is_some() && OF_TARGETS.contains(&name)).then_some(false);
-        let cannot_be_undone = known.or_else(of_target)?;
-        Some((describe_form(catalogue, &[group, name])?, cannot_be_undone))
+        let is_of_target = catalogue.resource(group).is_some() && OF_TARGETS.contains(&name);
+        let is_act = is_of_target || list_acts(group).any(|act| act == name);
+        let form = describe_form(catalogue, &[group, name]).filter(|_| is_act)?;
+        Some((form, FINAL.contains(&(group, name))))
     }
 
     pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {

@@ -53,6 +53,7 @@ fn link(catalogue: &Catalogue, name: &str, text: &str) -> Option<String> {
     let page = match name {
         "task_id" => "/tasks/",
         "application" | "applications" | "application_name" => "/applications/",
+        "resource" if catalogue.resource(text).is_some() => "/fleet/",
         "id" if text.starts_with("app_") => "/applications/",
         "key_id" => "/keys/",
         "act_id" | "request_id" | "object" | "target" => "/find?id=",
@@ -135,6 +136,13 @@ pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows:
 
 pub(crate) fn has_rows(value: &Value) -> bool {
     value.as_array().is_some_and(|rows| rows.iter().any(Value::is_object))
+}
+
+pub(crate) fn without(mut answer: Value, names: &[&str]) -> Value {
+    if let Some(members) = answer.as_object_mut() {
+        members.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    answer
 }
 
 /// Shows an answer whole.

@@ -135,19 +135,15 @@ impl Console {
     }
 
     fn open(&self, operator: Operator, link: LinkRequest) -> Result<Value, OperatorError> {
-        let LinkRequest { operate: _, port, plain_host } = link;
+        let LinkRequest { operate: _, plain_host } = link;
         let mut kept = ignore_poison(self.state.place.lock());
         let place = match &mut *kept {
-            Some(place) if port == 0 || port == place.port => place,
-            Some(Place { port, .. }) => {
-                return Err(OperatorError::refusal(format!(
-                    "the console is open at port {port}; leave --port out, or close it with `console end --all`"
-                )));
-            }
+            Some(place) => place,
             none => {
-                let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(describe_failure)?;
+                let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(describe_failure)?;
                 listener.set_nonblocking(true).map_err(describe_failure)?;
-                none.insert(self.take(TcpListener::from_std(listener).map_err(describe_failure)?, None, false)?)
+                let listener = TcpListener::from_std(listener).map_err(describe_failure)?;
+                none.insert(self.take(listener, None, false)?)
             }
         };
         let plain_host = plain_host && !place.is_public;

@@ -7,21 +7,21 @@ use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
 use toolwarrant_operator::render;
 
 /// A page with a list.
-pub(crate) struct ListPage {
-    pub(crate) path: &'static str,
-    pub(crate) words: &'static [&'static str],
-    /// The member of the answer that has the rows, or nothing.
-    rows: &'static str,
-    columns: &'static [Column],
+pub(crate) struct ListPage<'a> {
+    pub(crate) title: Cow<'a, str>,
+    pub(crate) path: Cow<'a, str>,
+    pub(crate) words: &'a [&'a str],
+    pub(crate) columns: &'static [Column],
     /// The path of a page that belongs to the list, and its name.
-    act: Option<(&'static str, &'static str)>,
-    is_live: bool,
+    pub(crate) act: Act,
+    pub(crate) is_live: bool,
 }
 
 /// The columns of lines of the audit trail.
@@ -49,34 +49,25 @@ const ACTS: &[Column] = &[
     ("record", &["/act_id"]),
 ];
 
-pub(crate) const LISTS: [ListPage; 6] = [
-    ListPage { path: "tasks", words: &["task", "list"], rows: "tasks", columns: &[], act: None, is_live: true },
-    ListPage { path: "refunds", words: &["refunds"], rows: "", columns: &[], act: None, is_live: true },
-    ListPage {
-        path: "applications",
-        words: &["app", "list"],
-        rows: "",
-        columns: &[],
-        act: Some(("/act/app/create", "create an application")),
-        is_live: false,
-    },
-    ListPage {
-        path: "keys",
-        words: &["key", "list"],
-        rows: "",
-        columns: &[],
-        act: Some(("/act/key/create", "create a key")),
-        is_live: false,
-    },
-    ListPage {
-        path: "audit",
-        words: &["audit", "list"],
-        rows: "lines",
-        columns: LINES,
-        act: Some(("/verify", "verify its chain")),
-        is_live: true,
-    },
-    ListPage { path: "acts", words: &["acts"], rows: "", columns: ACTS, act: None, is_live: true },
+type Act = Option<(&'static str, &'static str)>;
+
+const fn list(
+    path: &'static str,
+    words: &'static [&'static str],
+    columns: &'static [Column],
+    act: Act,
+    is_live: bool,
+) -> ListPage<'static> {
+    ListPage { title: Cow::Borrowed(path), path: Cow::Borrowed(path), words, columns, act, is_live }
+}
+
+pub(crate) static LISTS: [ListPage<'static>; 6] = [
+    list("tasks", &["task", "list"], &[], None, true),
+    list("refunds", &["refunds"], &[], None, true),
+    list("applications", &["app", "list"], &[], Some(("/act/app/create", "create an application")), false),
+    list("keys", &["key", "list"], &[], Some(("/act/key/create", "create a key")), false),
+    list("audit", &["audit", "list"], LINES, Some(("/verify", "verify its chain")), true),
+    list("acts", &["acts"], ACTS, None, true),
 ];
 
 /// An input with the values that are known for it.
@@ -96,54 +87,73 @@ pub(crate) struct FormInput {
 struct List<'a> {
     heading: Heading,
     path: &'a str,
+    above: Markup,
     filters: Vec<FormInput>,
-    table: Markup,
+    rows: Markup,
     next: Option<String>,
     /// The part of the data that was searched.
     searched: String,
 }
 
+/// A picture of rows instead of a table.
+pub(crate) struct RowPicture<'a> {
+    pub(crate) draw: &'a (dyn Fn(&[Value]) -> Markup + Sync),
+    pub(crate) rows_max: usize,
+    /// The filters that change the picture, and not its rows.
+    pub(crate) filters: &'a [&'a str],
+}
+
 impl ConsoleVisit<'_> {
-    pub(crate) async fn list(&self, page: &ListPage) -> Rendered {
+    pub(crate) async fn list(&self, page: &ListPage<'_>, above: Markup, picture: Option<RowPicture<'_>>) -> Rendered {
         let Some(form) = describe_form(self.console.catalogue, page.words) else {
             return Rendered::missing();
         };
-        let paging = ("limit".to_owned(), ROWS.to_string());
-        let asked = self.query.iter().filter(|(name, _)| name != "limit").cloned();
+        let (rows_max, drawn) = picture.as_ref().map_or((ROWS, &[][..]), |picture| (picture.rows_max, picture.filters));
+        let asked = self.query.iter().filter(|(name, _)| name != "limit" && !drawn.contains(&name.as_str())).cloned();
+        let paging = ("limit".to_owned(), rows_max.to_string());
         let words = form.fill(page.words, &asked.chain([paging]).collect::<Vec<_>>());
-        let answer = self.ask_words(&words).await;
-        let mut heading = Heading::of(page.path);
-        let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
-        heading.acts = self.permit_acts(acts.collect());
-        let (table, next, searched) = match &answer {
-            Ok(answer) => {
-                let rows = if page.rows.is_empty() { answer } else { &answer[page.rows] };
-                let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-                let shown = match render::for_people(Value::from(rows.to_vec())) {
-                    Value::Array(rows) => rows,
-                    _ => Vec::new(),
-                };
-                let last = rows.last().filter(|_| rows.len() >= ROWS).map(|row| &row["number"]);
-                let place = answer.get("next").or(last).filter(|place| !place.is_null());
-                let next =
-                    place.map(|place| self.same_page(&format!("/{}", page.path), "before", &render::cell(place)));
-                (
-                    table(self.console.catalogue, page.path, page.columns, &shown),
-                    next,
-                    describe_search(answer, rows.len()),
-                )
-            }
-            Err(error) => {
-                heading.error = Some(error.message.clone());
-                (Markup::default(), None, String::new())
-            }
+        let (answer, failure) = match self.ask_words(&words).await {
+            Ok(answer) => (answer, None),
+            Err(error) => (Value::Null, Some(error)),
         };
-        let filters = self.inputs(form, &["limit", "before"]).await;
-        let list = List { heading, path: page.path, filters, table, next, searched };
-        let mut rendered = Rendered::of(page.path, &list);
-        let is_live = page.is_live && self.query_value("before").is_none() && answer.is_ok();
-        rendered.live = is_live.then_some(LOOK_EVERY);
-        rendered.status = answer.err().map_or(rendered.status, |error| Rendered::failure(&error).status);
+        let members = answer.as_object().into_iter().flat_map(|members| members.values());
+        let rows = answer.as_array().or(members.filter_map(Value::as_array).next()).map_or(&[][..], Vec::as_slice);
+        let last = rows.last().filter(|_| rows.len() >= rows_max);
+        let (name, place) = match form.inputs.iter().any(|input| input.name == "after") {
+            true => ("after", last.and_then(id_of)),
+            false => ("before", answer.get("next").or(last.map(|row| &row["number"]))),
+        };
+        let path = format!("/{}", page.path);
+        let place = place.filter(|place| !place.is_null() && failure.is_none());
+        let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let list = List {
+            heading: Heading {
+                title: page.title.to_string(),
+                acts: self.permit_acts(acts.collect()),
+                error: failure.as_ref().map(|error| error.message.clone()),
+            },
+            above,
+            rows: match picture {
+                Some(picture) => (picture.draw)(rows),
+                None => {
+                    let shown = render::for_people(rows.into());
+                    table(
+                        self.console.catalogue,
+                        &page.title,
+                        page.columns,
+                        shown.as_array().map_or(&[], Vec::as_slice),
+                    )
+                }
+            },
+            next: place.map(|place| self.same_page(&path, name, &render::cell(place))),
+            searched: describe_search(&answer, rows.len()),
+            filters: self.inputs(form, &["limit", "before", "after"]).await,
+            path: &path,
+        };
+        let mut rendered = Rendered::of(&page.title, &list);
+        let is_first = self.query_value("before").or(self.query_value("after")).is_none();
+        rendered.live = (page.is_live && is_first && failure.is_none()).then_some(LOOK_EVERY);
+        rendered.status = failure.map_or(rendered.status, |error| Rendered::failure(&error).status);
         rendered.words = words;
         rendered
     }
@@ -182,6 +192,11 @@ impl ConsoleVisit<'_> {
 const ROWS: usize = 100;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The first member of a target is its id.
+pub(crate) fn id_of(row: &Value) -> Option<&Value> {
+    row.as_object()?.values().next()
+}
 
 fn describe_search(answer: &Value, rows: usize) -> String {
     let shown = format!("{rows} shown");

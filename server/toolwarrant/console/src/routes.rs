@@ -111,8 +111,8 @@ impl ConsoleVisit<'_> {
         match parts {
             [""] => self.overview().await,
             ["tasks", id] => self.task(id).await,
-            ["applications", name] => self.application(name).await,
-            ["keys", id] => self.key(id).await,
+            ["applications", name] => self.object("app", name).await,
+            ["keys", id] => self.object("key", id).await,
             ["fleet", resource] if is_fleet(self.console.catalogue, resource) => self.fleet(resource).await,
             ["fleet", resource, id] if is_fleet(self.console.catalogue, resource) => self.target(resource, id).await,
             ["doctor"] => {
@@ -123,7 +123,7 @@ impl ConsoleVisit<'_> {
             }
             ["act", group, name] => self.act_page(group, name, None).await,
             [path] => match LISTS.iter().find(|list| list.path == *path) {
-                Some(list) => self.list(list).await,
+                Some(list) => self.list(list, Markup::default(), None).await,
                 None => Rendered::missing(),
             },
             _ => Rendered::missing(),

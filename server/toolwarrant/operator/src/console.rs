@@ -14,9 +14,6 @@ pub struct LinkRequest {
     /// Let the holder of the link also change what a member of the operate group may change
     #[arg(long)]
     pub operate: bool,
-    /// Port to open; with 0, the system chooses a free port
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
     /// Make a link to 127.0.0.1, for a browser that does not find names below localhost; other
     /// programs on that address then receive the session as well if the browser opens them
     #[arg(long)]

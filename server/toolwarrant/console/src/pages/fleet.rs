@@ -1,7 +1,7 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
-use crate::answer::{encode, show, table};
-use crate::lists::LINES;
+use crate::answer::{encode, show, table, without};
+use crate::lists::{LINES, ListPage, RowPicture, id_of};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
@@ -12,8 +12,7 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::render;
 
 /// More targets than this are a table, a page at a time.
-const CELLS_MAX: u64 = 2_000;
-const ROWS: u64 = 200;
+const CELLS_MAX: usize = 2_000;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -43,19 +42,19 @@ struct Choice {
     is_chosen: bool,
 }
 
+/// The counts above a list of targets.
 #[derive(Template)]
 #[template(path = "pages/fleet.html")]
-struct FleetPage<'a> {
-    heading: Heading,
-    path: String,
-    app: &'a str,
-    prefix: &'a str,
+struct Legend {
     count: u64,
     groups: Vec<(&'static str, Vec<Choice>)>,
-    cells: Vec<FleetCell>,
-    table: Markup,
     other: (String, &'static str),
-    next: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "pages/wall.html")]
+struct Wall {
+    cells: Vec<FleetCell>,
 }
 
 #[derive(Template)]
@@ -70,62 +69,36 @@ struct TargetPage {
 
 impl ConsoleVisit<'_> {
     pub(crate) async fn fleet(&self, resource: &str) -> Rendered {
-        let words = |name: &str, flags: &[(&str, Option<&str>)]| {
-            let flags = flags.iter().filter_map(|(name, value)| Some(format!("--{name}={}", (*value)?)));
-            [resource.to_owned(), name.to_owned()].into_iter().chain(flags).collect::<Vec<_>>()
+        let path = format!("fleet/{resource}");
+        let page = ListPage {
+            title: format!("{resource}s").into(),
+            path: (&*path).into(),
+            words: &[resource, "list"],
+            columns: &[],
+            act: None,
+            is_live: true,
         };
-        let [app, prefix, state, offers, after] =
-            ["app", "prefix", "state", "offers", "after"].map(|name| self.query_value(name));
-        let filters = [("app", app), ("prefix", prefix)];
-        let path = format!("/fleet/{resource}");
-        let mut heading = Heading::of(&format!("{resource}s"));
+        let flag = |name: &str| self.query_value(name).map(|value| format!("--{name}={value}"));
+        let words =
+            [resource, "states"].map(str::to_owned).into_iter().chain(["app", "prefix"].into_iter().filter_map(flag));
         // A contract without states has no counts.
-        let counts = self.ask_words(&words("states", &filters)).await.unwrap_or_default();
+        let Ok(counts) = self.ask_words(&words.collect::<Vec<_>>()).await else {
+            return self.list(&page, Markup::default(), None).await;
+        };
         let count = counts["count"].as_u64().unwrap_or_default();
-        let is_table = self.query_value("as") == Some("table") || count > CELLS_MAX;
-        let limit = if is_table { ROWS } else { CELLS_MAX };
-        let shown = limit.to_string();
-        // Cells keep their places, so those that are not meant are only dim.
-        let [chosen, offered] = [state, offers].map(|value| value.filter(|_| is_table));
-        let paging = [("state", chosen), ("offers", offered), ("after", after), ("limit", Some(&*shown))];
-        let asked = words("list", &[&filters[..], &paging].concat());
-        let rows = match self.ask_words(&asked).await {
-            Ok(rows) => rows.as_array().cloned().unwrap_or_default(),
-            Err(error) => {
-                heading.error = Some(error.message);
-                Vec::new()
-            }
-        };
-        let is_meant = |row: &Value| {
-            state.is_none_or(|state| row["state"] == state)
-                && offers.is_none_or(|name| row["capabilities"][name] == true)
-        };
-        let shown = rows.len() as u64;
-        let next = rows.last().filter(|_| shown == limit).map(id_of);
-        let (cells, listed) = if is_table { (&[][..], &rows[..]) } else { (&rows[..], &[][..]) };
+        let is_wall = self.query_value("as") != Some("table") && count <= CELLS_MAX as u64;
         let groups = [("", "state", "states"), ("offers", "offers", "offers"), ("prefix", "prefix", "prefixes")];
         let groups = groups.map(|(label, name, counted)| (label, self.choices(resource, name, &counts[counted])));
-        let page = FleetPage {
-            heading,
-            path: path.clone(),
-            app: app.unwrap_or_default(),
-            prefix: prefix.unwrap_or_default(),
-            count: count.max(shown),
+        let (other, text) = if is_wall { ("table", "as a table") } else { ("", "as cells") };
+        let legend = Legend {
+            count,
             groups: groups.into_iter().filter(|(_, choices)| !choices.is_empty()).collect(),
-            cells: cells.iter().map(|row| self.cell(resource, row, is_meant(row))).collect(),
-            table: match listed {
-                [] => Markup::default(),
-                rows => table(self.console.catalogue, resource, &[], rows),
-            },
-            other: match is_table {
-                true => (self.same_page(&path, "as", ""), "as cells"),
-                false => (self.same_page(&path, "as", "table"), "as a table"),
-            },
-            next: next.map(|id| self.same_page(&path, "after", &id)),
+            other: (self.same_page(&format!("/{path}"), "as", other), text),
         };
-        let mut rendered = Rendered { live: Some(LOOK_EVERY), ..Rendered::of(&format!("{resource}s"), &page) };
-        rendered.words = asked;
-        rendered
+        let draw =
+            |rows: &[Value]| Markup::of(&Wall { cells: rows.iter().map(|row| self.cell(resource, row)).collect() });
+        let wall = RowPicture { draw: &draw, rows_max: CELLS_MAX, filters: &["state", "offers"] };
+        self.list(&page, Markup::of(&legend), is_wall.then_some(wall)).await
     }
 
     fn choices(&self, resource: &str, name: &str, counts: &Value) -> Vec<Choice> {
@@ -145,19 +118,24 @@ impl ConsoleVisit<'_> {
         (place, MARKS[place])
     }
 
-    fn cell(&self, resource: &str, row: &Value, is_meant: bool) -> FleetCell {
-        let id = id_of(row);
+    /// Cells keep their places, so those that are not meant are only dim.
+    fn cell(&self, resource: &str, row: &Value) -> FleetCell {
+        let id = id_of(row).and_then(Value::as_str).unwrap_or_default().to_owned();
         let state = row["state"].as_str().unwrap_or_default();
         let (class, mark) = self.mark(resource, state);
-        let offers = render::cell(&row["capabilities"]);
-        let text = format!("{id}: {state}, offers {offers}");
+        let is_meant = self.query_value("state").is_none_or(|meant| state == meant)
+            && self.query_value("offers").is_none_or(|name| row["capabilities"][name] == true);
+        let since = row["unreadable_since"].as_str().map(|since| format!(" since {since}")).unwrap_or_default();
+        let text = format!("{id}: {state}{since}, offers {}", render::cell(&row["capabilities"]));
         FleetCell { path: format!("/fleet/{resource}/{}", encode(&id)), id, mark, class, is_dim: !is_meant, text }
     }
 
     pub(crate) async fn target(&self, resource: &str, id: &str) -> Rendered {
         let asked = [resource, "list", &format!("--prefix={id}"), "--limit=1"];
         let row = match self.ask(&asked).await {
-            Ok(rows) => rows.get(0).filter(|row| id_of(row) == id).cloned().unwrap_or_default(),
+            Ok(rows) => {
+                rows.get(0).filter(|row| id_of(row).is_some_and(|found| found == id)).cloned().unwrap_or_default()
+            }
             Err(error) => return Rendered::failure(&error),
         };
         let found = ["find", "--", id];
@@ -177,7 +155,7 @@ impl ConsoleVisit<'_> {
         let seen_by = json!({"applications": row["applications"]});
         let page = TargetPage {
             heading,
-            shown: show(catalogue, &without(row, "applications")),
+            shown: show(catalogue, &without(row, &["applications"])),
             seen_by: show(catalogue, &seen_by),
             tasks: table(catalogue, "latest tasks", &[], &rows("tasks")),
             lines: table(catalogue, "latest calls", LINES, &rows("lines")),
@@ -185,17 +163,4 @@ impl ConsoleVisit<'_> {
         let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
         Rendered { live: Some(LOOK_EVERY), ..rendered }
     }
-}
-
-/// The first member of a row is the id.
-fn id_of(row: &Value) -> String {
-    let first = row.as_object().and_then(|members| members.values().next());
-    first.and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn without(mut row: Value, name: &str) -> Value {
-    if let Some(members) = row.as_object_mut() {
-        members.shift_remove(name);
-    }
-    row
 }

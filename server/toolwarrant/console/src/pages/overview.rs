@@ -2,14 +2,14 @@
 
 mod bars;
 
-use crate::answer::{Cell, cells, class_of, encode, table, words};
+use crate::answer::{Cell, cells, class_of, encode, show, without, words};
 use crate::lists::LISTS;
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use bars::Bars;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The readiness is a test write.
@@ -20,9 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 struct OverviewPage {
     heading: Heading,
     concerns: Vec<Concern>,
-    state: Vec<(String, Vec<Cell>)>,
-    upstreams: Markup,
-    fleets: Vec<Fleet>,
+    state: Markup,
     since: Vec<Cell>,
     days: Vec<Day>,
 }
@@ -31,12 +29,6 @@ struct Concern {
     count: String,
     what: String,
     path: String,
-}
-
-struct Fleet {
-    resource: String,
-    count: String,
-    states: Vec<(String, String)>,
 }
 
 /// The counts of one kind.
@@ -54,9 +46,6 @@ impl ConsoleVisit<'_> {
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
-        let facts = answer.as_object().into_iter().flatten();
-        let facts = facts.filter(|(_, value)| !value.is_null() && !value.is_array() && !value.is_object());
-        let upstreams = answer["upstreams"].as_array().map_or(&[][..], Vec::as_slice);
         let days = [("calls", "calls by outcome"), ("tasks", "ended tasks")];
         let day = |(member, name): (&'static str, &'static str)| {
             let counts = answer["last_day"][member].as_object().into_iter().flatten();
@@ -70,13 +59,7 @@ impl ConsoleVisit<'_> {
         let page = OverviewPage {
             heading: Heading::of("overview"),
             concerns: self.concerns(&answer["needs_a_look"]),
-            state: facts.map(|(name, value)| (words(name), cells(catalogue, name, value))).collect(),
-            upstreams: if upstreams.is_empty() {
-                Markup::default()
-            } else {
-                table(catalogue, "upstreams", &[], upstreams)
-            },
-            fleets: answer["targets"].as_array().into_iter().flatten().map(describe_fleet).collect(),
+            state: show(catalogue, &without(answer.clone(), &["last_day", "needs_a_look"])),
             since: cells(catalogue, "since", &answer["last_day"]["since"]),
             days: days.map(day).into(),
         };
@@ -109,19 +92,4 @@ fn path_of(command: &str) -> String {
     let flags = command.split(" --").skip(1).filter_map(|flag| flag.split_once('='));
     let query: Vec<_> = flags.map(|(name, value)| format!("{name}={}", encode(value))).collect();
     list.or(fleet).unwrap_or_else(|| "/".to_owned()) + &query.join("&")
-}
-
-fn describe_fleet(fleet: &Value) -> Fleet {
-    let state = |(name, count): (&String, &Value)| (name.clone(), count.to_string());
-    Fleet {
-        resource: fleet["resource"].as_str().unwrap_or_default().to_owned(),
-        count: fleet["count"].to_string(),
-        states: fleet["states"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(_, count)| **count != json!(0))
-            .map(state)
-            .collect(),
-    }
 }

@@ -1,5 +1,6 @@
 //! Pages of one thing: an application, a key, an id of any kind, and the checks that take long.
 
+use crate::acts::list_acts;
 use crate::answer::{Cell, cells, encode, show};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered, SinglePage};
@@ -19,36 +20,24 @@ struct ExaminedPage {
 }
 
 impl ConsoleVisit<'_> {
-    pub(crate) async fn application(&self, name: &str) -> Rendered {
-        let asked = ["app", "show", "--", name];
+    /// Shows an application or a key.
+    pub(crate) async fn object(&self, kind: &str, id: &str) -> Rendered {
+        let asked = [kind, "show", "--", id];
         let answer = self.ask(&asked).await;
-        let of = format!("app={}", encode(name));
-        let targets = self.console.catalogue.resource_names();
-        let targets = targets.iter().flat_map(|resource| ["assign", "unassign"].map(|act| (*resource, act)));
-        let acts =
-            ["grant", "revoke", "suspend", "resume", "rename", "rate", "label", "delete"].map(|act| ("app", act));
-        let acts = acts.into_iter().chain([("key", "create")]).chain(targets);
-        let act = |(group, act): (&str, &str)| {
-            let text = if group == "app" { act.to_owned() } else { format!("{act} {group}") };
-            (format!("/act/{group}/{act}?{of}"), text)
-        };
-        let mut heading = Heading::of(&format!("application {name}"));
-        heading.acts =
-            vec![(format!("/tasks?{of}"), "its tasks".to_owned()), (format!("/audit?{of}"), "its calls".to_owned())];
-        heading.acts.extend(acts.map(act));
-        heading.acts = self.permit_acts(heading.acts);
-        self.single(heading, answer, &asked)
-    }
-
-    pub(crate) async fn key(&self, id: &str) -> Rendered {
-        let asked = ["key", "show", "--", id];
-        let answer = self.ask(&asked).await;
-        let mut heading = Heading::of(&format!("key {id}"));
-        let key = encode(id);
-        let acts = ["rotate", "end-old", "expire", "suspend", "resume", "label", "revoke"];
-        heading.acts = acts.map(|act| (format!("/act/key/{act}?key={key}"), act.to_owned())).into();
-        heading.acts.insert(0, (format!("/audit?key={key}"), "its calls".to_owned()));
-        heading.acts = self.permit_acts(heading.acts);
+        let of = format!("{kind}={}", encode(id));
+        let calls = (format!("/audit?{of}"), "its calls".to_owned());
+        let act = |group: &str, act: &str, text: String| (format!("/act/{group}/{act}?{of}"), text);
+        let acts = list_acts(kind).filter(|name| *name != "create").map(|name| act(kind, name, name.to_owned()));
+        let mut acts: Vec<_> = [calls].into_iter().chain(acts).collect();
+        if kind == "app" {
+            acts.insert(0, (format!("/tasks?{of}"), "its tasks".to_owned()));
+            acts.push(act("key", "create", "create key".to_owned()));
+            let targets = self.console.catalogue.resource_names().into_iter();
+            let targets = targets.flat_map(|resource| ["assign", "unassign"].map(|name| (resource, name)));
+            acts.extend(targets.map(|(resource, name)| act(resource, name, format!("{name} {resource}"))));
+        }
+        let title = format!("{} {id}", if kind == "app" { "application" } else { kind });
+        let heading = Heading { acts: self.permit_acts(acts), ..Heading::of(&title) };
         self.single(heading, answer, &asked)
     }
 
