@@ -9,7 +9,7 @@ use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use bars::Bars;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The readiness is a test write.
@@ -56,10 +56,13 @@ impl ConsoleVisit<'_> {
             let picture = Bars::of(&answer["last_day"]["periods"], member, name);
             Day { name, counts: counts.collect(), picture: Markup::of(&picture) }
         };
+        let empty = answer.as_object().into_iter().flatten().filter(|(_, value)| *value == &json!([]));
+        let elsewhere: Vec<_> =
+            ["last_day", "needs_a_look"].into_iter().chain(empty.map(|(name, _)| &**name)).collect();
         let page = OverviewPage {
             heading: Heading::of("overview"),
             concerns: self.concerns(&answer["needs_a_look"]),
-            state: show(catalogue, &without(answer.clone(), &["last_day", "needs_a_look"])),
+            state: show(catalogue, &without(answer.clone(), &elsewhere)),
             since: cells(catalogue, "since", &answer["last_day"]["since"]),
             days: days.map(day).into(),
         };

@@ -56,7 +56,7 @@ pub fn describe_form(catalogue: &Catalogue, words: &[&str]) -> Option<CommandFor
     let command = words.iter().try_fold(&all, |command, word| command.find_subcommand(word))?;
     let input = |arg: &clap::Arg| CommandInput {
         name: arg.get_long().map_or_else(|| arg.get_id().to_string(), str::to_owned),
-        help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
+        help: arg.get_help().map(ToString::to_string).unwrap_or_default().replace("; may be repeated", ""),
         value_name: arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default(),
         has_dashes: arg.get_long().is_some(),
         is_switch: matches!(arg.get_action(), ArgAction::SetTrue),
