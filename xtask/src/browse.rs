@@ -56,8 +56,10 @@ pub(crate) fn run(root: &Path, Browsing { short, pictures }: &Browsing) -> Resul
     let mut passed = look(script, *short, pictures.as_deref())?;
     let operator = format!("{} --data {}", program.display(), folder.display());
     let issue = format!("{operator} key create demo --json > key.json");
+    // A write to the first phone ends soon, one to the other as a silent failure.
+    let phone = if *short { "phone-0000001" } else { "phone-0000013" };
     let call = format!(
-        "(umask 077; {issue}) && CLOUDPHONE_KEY_FILE=key.json {} call set_proxy device_id=phone-0000013 scheme=http host=203.0.113.7 port=3128 \
+        "(umask 077; {issue}) && CLOUDPHONE_KEY_FILE=key.json {} call set_proxy device_id={phone} scheme=http host=203.0.113.7 port=3128 \
          --url {}",
         program.display(),
         server.url

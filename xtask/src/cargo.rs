@@ -6,16 +6,18 @@ use std::process::{Command, Stdio};
 
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(root);
+    command.current_dir(root).env_remove(WRAPPER);
     command
 }
+
+pub(crate) const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
 
 /// Lets Clippy, if it is installed, compile the workspace's own crates, so that lints need no
 /// compilation of their own.
 pub(crate) fn cargo_of_tests(root: &Path) -> Command {
     let mut command = cargo(root);
     if has("clippy") {
-        command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+        command.env(WRAPPER, "clippy-driver");
     }
     command
 }

@@ -5,7 +5,7 @@ mod executables;
 
 use crate::browse::{Browsing, CHROMIUM};
 use crate::cargo::{cargo_of_tests, has, runs, step};
-use crate::{browse, contract, crates, deny, r#gen, graph, interop};
+use crate::{browse, contract, crates, deny, r#gen, graph};
 use anyhow::{Context, Result};
 use executables::Ran;
 use std::collections::BTreeMap;
@@ -57,11 +57,6 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     })?;
     let python = runs("python3", &["-c", "import ensurepip, venv"]);
     report.step("dependencies", "Python 3 with venv is not installed", python, |_| deny::run(root))?;
-    let clients = python && runs("npm", &["--version"]);
-    report.step("clients", "Python 3 with venv or Node.js with npm is not installed", clients, |report| {
-        report.passed += interop::run(root, false)?;
-        Ok(())
-    })?;
     let browser = Path::new(CHROMIUM).exists() && runs("npm", &["--version"]);
     report.step("page", "Chromium or Node.js with npm is not installed", browser, |report| {
         report.passed += browse::run(root, &Browsing::short())?;

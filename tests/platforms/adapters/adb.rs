@@ -25,9 +25,6 @@ use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use toolwarrant_memory::Memory;
 
-/// More than the cases.
-const PHONES: u32 = 128;
-
 /// The ratio of the service's time to the double's.
 const FASTER: u32 = 5;
 
@@ -48,6 +45,7 @@ struct Rack {
 }
 
 impl Rack {
+    /// A table needs a phone for each of its cases, and one more. All are read all the time.
     async fn new(phones: u32, shown: bool) -> Arc<Self> {
         let platform = double::Double::start(phones, &TIMES).await;
         let (listener, paths) =
@@ -230,7 +228,7 @@ impl Double for Rack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
-    let rack = Rack::new(PHONES, true).await;
+    let rack = Rack::new(88, true).await;
     insta::assert_snapshot!(super::table(rack.clone(), &OPERATIONS).await);
     for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
         let service = line["service"].as_str().unwrap_or_default();
@@ -241,7 +239,7 @@ async fn no_fault_behind_an_adb_server_breaks_a_promise() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_proven_readings_no_missing_effect_is_refunded() {
     let operations = [Operation::SetProxy, Operation::Restart];
-    let table = super::table(Rack::new(PHONES, false).await, &operations).await;
+    let table = super::table(Rack::new(36, false).await, &operations).await;
     assert!(!table.contains("failed_silent"), "{table}");
     insta::assert_snapshot!(table);
 }

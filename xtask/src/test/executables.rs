@@ -1,7 +1,7 @@
 //! Runs test executables in two lanes. Tests that compute have a thread for each processor, and
 //! tests that mostly wait have more.
 
-use crate::cargo::count;
+use crate::cargo::{WRAPPER, count};
 use crate::test::build::Executable;
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::{BTreeMap, VecDeque};
@@ -71,7 +71,7 @@ fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<(Stri
     // Only with this variable, the harness of a stable compiler says how long each test takes.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time", "--show-output"]);
     command.args(["--test-threads", &threads.to_string()]).current_dir(root.join(folder));
-    command.env("CARGO", env!("CARGO")).env("CARGO_MANIFEST_DIR", folder);
+    command.env_remove(WRAPPER).env("CARGO", env!("CARGO")).env("CARGO_MANIFEST_DIR", folder);
     let mut child = command.stdout(output.try_clone()?).stderr(output).spawn().with_context(|| name.clone())?;
     let begin = Instant::now();
     let status = loop {

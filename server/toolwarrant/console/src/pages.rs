@@ -6,5 +6,4 @@ mod shell;
 mod single;
 mod task;
 
-pub(crate) use fleet::is_fleet;
 pub(crate) use shell::{Main, Shell, SignIn, tag};

@@ -55,17 +55,11 @@ impl Rendered {
     }
 
     pub(crate) fn failure(error: &OperatorError) -> Self {
-        let status = match error.code {
-            FailureCode::NotFound => 404,
-            FailureCode::NotAllowed => 403,
-            FailureCode::Usage | FailureCode::Refused => 400,
-            FailureCode::Unavailable => 503,
-        };
-        let title = match error.code {
-            FailureCode::NotFound => "not found",
-            FailureCode::NotAllowed => "not allowed",
-            FailureCode::Usage | FailureCode::Refused => "refused",
-            FailureCode::Unavailable => "not available",
+        let (status, title) = match error.code {
+            FailureCode::NotFound => (404, "not found"),
+            FailureCode::NotAllowed => (403, "not allowed"),
+            FailureCode::Usage | FailureCode::Refused => (400, "refused"),
+            FailureCode::Unavailable => (503, "not available"),
         };
         let heading = Heading { error: Some(error.message.clone()), ..Heading::of(title) };
         Self { status, ..Self::of(title, &SinglePage { heading, body: Markup::default() }) }

@@ -4,7 +4,7 @@
 use crate::assets;
 use crate::lists::LISTS;
 use crate::markup::Markup;
-use crate::pages::{Main, Shell, SignIn, is_fleet, tag};
+use crate::pages::{Main, Shell, SignIn, tag};
 use crate::rendered::Rendered;
 use crate::state::ConsoleState;
 use crate::visit::ConsoleVisit;
@@ -108,13 +108,14 @@ impl ConsoleSite {
 impl ConsoleVisit<'_> {
     /// Returns the page at a path.
     async fn page(&self, parts: &[&str]) -> Rendered {
+        let is_fleet = |resource: &str| self.console.catalogue.resource(resource).is_some();
         match parts {
             [""] => self.overview().await,
             ["tasks", id] => self.task(id).await,
             ["applications", name] => self.object("app", name).await,
             ["keys", id] => self.object("key", id).await,
-            ["fleet", resource] if is_fleet(self.console.catalogue, resource) => self.fleet(resource).await,
-            ["fleet", resource, id] if is_fleet(self.console.catalogue, resource) => self.target(resource, id).await,
+            ["fleet", resource] if is_fleet(resource) => self.fleet(resource).await,
+            ["fleet", resource, id] if is_fleet(resource) => self.target(resource, id).await,
             ["doctor"] => {
                 self.examine("doctor", &["doctor"], "Reads all data, which takes a while with millions of tasks.").await
             }

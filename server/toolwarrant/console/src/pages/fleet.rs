@@ -8,7 +8,6 @@ use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::{Value, json};
 use std::time::Duration;
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::render;
 
 /// More targets than this are a table, a page at a time.
@@ -18,10 +17,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// By the position of the state in the contract. The classes `c0` to `c7` have the colours.
 const MARKS: [&str; 8] = ["■", "□", "▨", "◪", "◧", "▤", "▥", "◫"];
-
-pub(crate) fn is_fleet(catalogue: &Catalogue, resource: &str) -> bool {
-    catalogue.resource(resource).is_some()
-}
 
 struct FleetCell {
     id: String,
