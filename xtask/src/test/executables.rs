@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// These tests mostly wait for the programs that they start. The first takes as long as all others,
-/// so it has a lane of its own.
+/// These tests mostly wait for the programs that they start. They run one after another, in this
+/// order.
 const WAITING: [&str; 3] = ["cloudphone all", "print-shop all", "toolwarrant-postgres all"];
 
 const THREADS_WAITING: usize = 8;
@@ -33,16 +33,17 @@ pub(super) struct Ran {
 }
 
 pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
-    let (longest, mut others): (Vec<_>, Vec<_>) =
-        executables.into_iter().partition(|executable| executable.name == WAITING[0]);
-    others.sort_by_key(|executable| WAITING.contains(&executable.name.as_str()));
+    let place = |executable: &Executable| WAITING.iter().position(|name| *name == executable.name);
+    let (mut waiting, others): (Vec<_>, Vec<_>) =
+        executables.into_iter().partition(|executable| place(executable).is_some());
+    waiting.sort_by_key(place);
     let processors = thread::available_parallelism()?.get();
     let ran = Mutex::new(Ran::default());
     let work = |lane: Vec<Executable>| -> Result<Vec<String>> {
         let mut lane = VecDeque::from(lane);
         let mut failed = Vec::new();
         while let Some(executable) = lane.pop_front() {
-            let waits = WAITING.contains(&executable.name.as_str());
+            let waits = place(&executable).is_some();
             let (said, succeeded) =
                 execute(root, &executable, waits, if waits { THREADS_WAITING } else { processors })?;
             let mut ran = ran.lock().map_err(|_| anyhow!("a lane panicked"))?;
@@ -54,9 +55,9 @@ pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
     };
     let failed = thread::scope(|scope| {
         let others = scope.spawn(|| work(others));
-        let longest = work(longest);
+        let waiting = work(waiting);
         let others = others.join().map_err(|_| anyhow!("a lane panicked"))?;
-        Ok::<_, anyhow::Error>([others?, longest?].concat())
+        Ok::<_, anyhow::Error>([others?, waiting?].concat())
     })?;
     match &failed[..] {
         [] => Ok(ran.into_inner().map_err(|_| anyhow!("a lane panicked"))?),
