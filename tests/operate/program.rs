@@ -109,14 +109,12 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
         (&["--listen", &taken], "another program listens there; choose another with --listen"),
         (&["--listen", "192.0.2.1:80"], "this machine has no such address; choose another with --listen"),
         (&["--listen", "nonsense"], "invalid value 'nonsense' for '--listen <ADDRESS:PORT>'"),
-        (
-            &["--listen", "127.0.0.1:9", "--admin-listen", "127.0.0.1:9"],
-            "are both 127.0.0.1:9; each needs a port of its own",
-        ),
+        (&["--listen", "127.0.0.1:9", "--admin-listen", "127.0.0.1:9"], "share a port; each needs one of its own"),
         (
             &["--listen", "127.0.0.1:0", "--console-listen", "0.0.0.0:9"],
             "--console-listen 0.0.0.0:9 is beyond this machine",
         ),
+        (&["--listen", "0.0.0.0:9", "--console-listen", "127.0.0.1:9"], "share a port"),
         (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
         (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "choose another folder with --data"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),

@@ -17,7 +17,7 @@ const CODE_LASTS: Duration = Duration::from_secs(60);
 const IDLE_MAX: Duration = Duration::from_mins(30);
 const SESSION_LASTS: Duration = Duration::from_hours(12);
 
-/// The oldest ends for a new one.
+/// Of one user. The oldest ends for a new one.
 const SESSIONS_MAX: usize = 32;
 const CODES_MAX: usize = 32;
 const FORMS_MAX: usize = 128;
@@ -66,6 +66,15 @@ fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.ct_eq(other).into()
 }
 
+/// Drops the first of a user who has `most`, so that no user ends the sessions of another.
+fn make_room<T>(queue: &mut VecDeque<T>, most: usize, is_own: impl Fn(&T) -> bool) {
+    if queue.iter().filter(|each| is_own(each)).count() >= most
+        && let Some(first) = queue.iter().position(is_own)
+    {
+        queue.remove(first);
+    }
+}
+
 impl DoorSession {
     fn ends_at(&self) -> Timestamp {
         self.used_at.plus(IDLE_MAX).min(self.began_at.plus(SESSION_LASTS))
@@ -94,10 +103,8 @@ impl Door {
         let code = self.random_text::<16>()?;
         let (mut inside, now) = self.inside();
         let until = now.plus(CODE_LASTS);
+        make_room(&mut inside.codes, CODES_MAX, |code| code.operator.uid == operator.uid);
         inside.codes.push_back(Code { hash: hash(&code), until, operator });
-        while inside.codes.len() > CODES_MAX {
-            inside.codes.pop_front();
-        }
         Ok((code, until))
     }
 
@@ -110,6 +117,7 @@ impl Door {
         let Code { operator, .. } = inside.codes.remove(place)?;
         let (session, role) = (&id, operator.role);
         tracing::info!(session, ?role, operator = operator.name, "a browser enters the console");
+        make_room(&mut inside.sessions, SESSIONS_MAX, |session| session.operator.uid == operator.uid);
         inside.sessions.push_back(DoorSession {
             hash: hash(&secret),
             id,
@@ -118,9 +126,6 @@ impl Door {
             used_at: now,
             forms: VecDeque::new(),
         });
-        while inside.sessions.len() > SESSIONS_MAX {
-            inside.sessions.pop_front();
-        }
         Some(secret)
     }
 

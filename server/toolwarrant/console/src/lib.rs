@@ -85,12 +85,12 @@ impl Console {
         public: Option<(String, Arc<Tls>)>,
         stays: bool,
     ) -> Result<Place, OperatorError> {
-        let (port, is_public) = (listener.local_addr().map_err(describe_failure)?.port(), public.is_some());
+        let (address, is_public) = (listener.local_addr().map_err(describe_failure)?, public.is_some());
         let label = self.random.bytes::<5>().map_err(describe_failure)?;
         let (host, tls) = public.unzip();
         self.open.send((listener, tls)).map_err(|_| describe_failure("the server is stopping"))?;
         let host = host.unwrap_or_else(|| format!("console-{}.localhost", hex::encode(&label)));
-        Ok(Place { host, port, is_plain: false, is_public, stays })
+        Ok(Place { host, address, is_plain: false, is_public, stays })
     }
 
     /// Serves the console whenever it is open, until `stopped`.
@@ -148,10 +148,10 @@ impl Console {
         };
         let plain_host = plain_host && !place.is_public;
         place.is_plain |= plain_host;
-        let (port, scheme) = (place.port, if place.is_public { "https" } else { "http" });
-        let host = if plain_host { format!("{}:{port}", Ipv4Addr::LOCALHOST) } else { place.authority() };
+        let (address, scheme) = (place.address, if place.is_public { "https" } else { "http" });
+        let host = if plain_host { place.plain_host() } else { place.host_and_port() };
         let (role, (code, until)) = (operator.role, self.state.door.make_code(operator).map_err(describe_failure)?);
-        let elsewhere = format!("ssh -L {port}:127.0.0.1:{port} THIS_MACHINE, then open the link there");
+        let elsewhere = format!("ssh -L {}:{address} THIS_MACHINE, then open the link there", address.port());
         Ok(json!({
             "link": format!("{scheme}://{host}/in#{code}"),
             "role": role,

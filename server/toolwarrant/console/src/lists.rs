@@ -88,6 +88,8 @@ struct List<'a> {
     heading: Heading,
     path: &'a str,
     above: Markup,
+    /// The shape of the page, which its form keeps.
+    shape: &'a str,
     filters: Vec<FormInput>,
     rows: Markup,
     next: Option<String>,
@@ -133,6 +135,7 @@ impl ConsoleVisit<'_> {
                 error: failure.as_ref().map(|error| error.message.clone()),
             },
             above,
+            shape: self.query_value("as").unwrap_or_default(),
             rows: match picture {
                 Some(picture) => (picture.draw)(rows),
                 None => {
@@ -182,6 +185,10 @@ impl ConsoleVisit<'_> {
             "status" => TaskStatus::ALL.iter().map(|status| status.as_str().to_owned()).collect(),
             "tool" => catalogue.tools.iter().map(|tool| tool.name.to_owned()).collect(),
             "permission" | "permissions" => catalogue.permissions.iter().map(|known| known.name.to_owned()).collect(),
+            "state" => catalogue.resources.iter().flat_map(|def| def.states).map(|&state| state.to_owned()).collect(),
+            "offers" => {
+                catalogue.resources.iter().flat_map(|def| def.capabilities).map(|&name| name.to_owned()).collect()
+            }
             "resource" => catalogue.resource_names().into_iter().map(str::to_owned).collect(),
             _ => Vec::new(),
         }

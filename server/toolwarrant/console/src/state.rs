@@ -3,7 +3,8 @@
 use crate::door::Door;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use tokio::sync::Notify;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -26,7 +27,7 @@ pub(crate) struct Place {
     /// A name that nobody else has keeps the cookie from other programs on this machine: a browser
     /// sends cookies by host, and not by port.
     pub(crate) host: String,
-    pub(crate) port: u16,
+    pub(crate) address: SocketAddr,
     /// True once a link to the plain address was made.
     pub(crate) is_plain: bool,
     /// True beyond this machine.
@@ -36,10 +37,21 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the host as browsers send it, which leave out the port of https.
-    pub(crate) fn authority(&self) -> String {
-        let Self { host, port, is_public, .. } = self;
-        if *is_public && *port == 443 { host.clone() } else { format!("{host}:{port}") }
+    /// Returns a host with the port, if browsers send it.
+    fn authority(&self, host: impl Display) -> String {
+        let usual = if self.is_public { 443 } else { 80 };
+        if self.address.port() == usual { host.to_string() } else { format!("{host}:{}", self.address.port()) }
+    }
+
+    pub(crate) fn host_and_port(&self) -> String {
+        self.authority(&self.host)
+    }
+
+    pub(crate) fn plain_host(&self) -> String {
+        match self.address.ip() {
+            IpAddr::V4(ip) => self.authority(ip),
+            IpAddr::V6(ip) => self.authority(format!("[{ip}]")),
+        }
     }
 }
 
@@ -75,7 +87,8 @@ impl ConsoleState {
 
     pub(crate) fn is_at(&self, host: &str) -> bool {
         let place = ignore_poison(self.place.lock());
-        let is_plain = |place: &Place| place.is_plain && host == format!("{}:{}", Ipv4Addr::LOCALHOST, place.port);
-        place.as_ref().is_some_and(|place| host == place.authority() || is_plain(place))
+        place
+            .as_ref()
+            .is_some_and(|place| host == place.host_and_port() || place.is_plain && host == place.plain_host())
     }
 }

@@ -354,7 +354,7 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
     let shown: String = name.chars().take(APPLICATION_NAME_MAX).collect();
     Err(RegistryError::Refused(format!(
         "an application cannot be named {shown:?}: a name has 1 to {APPLICATION_NAME_MAX} printable characters, among them a letter \
-         or a digit, no space at either end, and does not begin with {}, the prefix of ids",
+         or a digit, no space at either end, is not like an id, and does not begin with {}",
         names::ID_PREFIX
     )))
 }

@@ -59,9 +59,7 @@ impl Listening {
             operator_sockets: _,
         } = options;
         let (tls, proxies, limits) = edge_of(edge)?;
-        if admin_listen == Some(listen) && listen.port() != 0 {
-            bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
-        }
+        refuse_shared_ports(&[(LISTEN, Some(listen)), (ADMIN_LISTEN, admin_listen), (CONSOLE_LISTEN, console_listen)])?;
         let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
         let watchdog = keep_watchdog(status.clone());
         let monitor = match admin_listen {
@@ -84,6 +82,20 @@ impl Listening {
         let limiter = ConnectionLimiter::behind(proxies, limits);
         Ok(Self { socket, tls, limits, limiter, policy, url, status, watchdog, monitor, console })
     }
+}
+
+fn refuse_shared_ports(addresses: &[(&str, Option<SocketAddr>)]) -> Result<()> {
+    let given: Vec<_> = addresses.iter().filter_map(|(flag, address)| Some((flag, (*address)?))).collect();
+    for (n, (flag, one)) in given.iter().enumerate() {
+        let meets = |other: &SocketAddr| {
+            let is_everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
+            one.port() == other.port() && one.port() != 0 && (one.ip() == other.ip() || is_everywhere)
+        };
+        if let Some((other, address)) = given[n + 1..].iter().find(|(_, other)| meets(other)) {
+            bail!("--{flag} {one} and --{other} {address} share a port; each needs one of its own");
+        }
+    }
+    Ok(())
 }
 
 fn take_console(address: SocketAddr, tls: Option<&Arc<Tls>>, public_url: Option<&str>) -> Result<ConsoleSocket> {

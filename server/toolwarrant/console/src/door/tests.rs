@@ -79,3 +79,20 @@ fn a_form_is_taken_once_and_only_in_its_own_session() {
     assert!(!door.take_form(&other, &form) && !door.take_form(&one, "") && !door.take_form(&one, "0"));
     assert!(door.take_form(&one, &form) && !door.take_form(&one, &form));
 }
+
+#[test]
+fn a_user_ends_no_session_and_no_code_of_another() {
+    let (door, _) = door();
+    let bea = || Operator { uid: 8, ..operator(Role::Operate) };
+    let sent = door.make_code(bea()).expect("a code").0;
+    let first = door.enter(&code(&door)).expect("a session");
+    let others = door.make_code(bea()).expect("a code").0;
+    let others = door.enter(&others).expect("a session");
+    for _ in 0..SESSIONS_MAX {
+        assert!(door.enter(&code(&door)).is_some());
+    }
+    (0..CODES_MAX).for_each(|_| _ = code(&door));
+    assert!(door.admit(&first, true).is_none(), "the oldest of the user's own");
+    assert!(door.admit(&others, true).is_some() && door.enter(&sent).is_some());
+    assert_eq!(door.list().as_array().map(Vec::len), Some(SESSIONS_MAX + 2));
+}

@@ -43,7 +43,7 @@ struct Choice {
 struct Legend {
     count: u64,
     groups: Vec<(&'static str, Vec<Choice>)>,
-    other: (String, &'static str),
+    other: Option<(String, &'static str)>,
 }
 
 #[derive(Template)]
@@ -88,7 +88,7 @@ impl ConsoleVisit<'_> {
         let legend = Legend {
             count,
             groups: groups.into_iter().filter(|(_, choices)| !choices.is_empty()).collect(),
-            other: (self.same_page(&format!("/{path}"), "as", other), text),
+            other: (count <= CELLS_MAX as u64).then(|| (self.same_page(&format!("/{path}"), "as", other), text)),
         };
         let draw =
             |rows: &[Value]| Markup::of(&Wall { cells: rows.iter().map(|row| self.cell(resource, row)).collect() });

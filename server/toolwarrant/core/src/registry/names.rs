@@ -19,7 +19,14 @@ pub fn may_name_application(name: &str) -> bool {
         && name.chars().any(char::is_alphanumeric)
         && name.trim_matches(' ') == name
         && !name.starts_with(ID_PREFIX)
+        && !is_like_id(name)
         && !(name.contains(" (deleted ") && name.ends_with(')'))
+}
+
+/// Ids of keys, tasks and acts are a word, `_`, and at least 16 hexadecimal digits at the end.
+fn is_like_id(name: &str) -> bool {
+    let Some((_, rest)) = name.split_once('_') else { return false };
+    rest.len() >= 16 && rest.bytes().rev().take(16).all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -51,6 +58,8 @@ mod tests {
             "..",
             "app_",
             "app_0123456789abcdef",
+            "key_0123456789abcdef",
+            "task_01a225ea0b68bce92dd15dc8bc73f9fd",
             "shop (deleted 2026-11-24)",
             &too_long,
         ] {

@@ -63,5 +63,5 @@ fn find_unreadable(context: &OperatorContext, fleet: &Value) -> Option<Value> {
     let (resource, state) = (def.name, def.unreadable?);
     let count = fleet["states"][state].as_u64().filter(|count| *count > 0)?;
     let what = format!("{resource}s that cannot be read");
-    Some(json!({"count": count, "what": what, "see": format!("{resource} list --state={state}")}))
+    Some(json!({"count": count, "what": what, "see": format!("{resource} list --state={state} --limit={COUNTED_MAX}")}))
 }

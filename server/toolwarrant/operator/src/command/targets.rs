@@ -277,7 +277,7 @@ async fn select(
     let named = [("state", &state, def.states), ("capability", &offers, def.capabilities)];
     for (what, name, known) in named {
         if let Some(name) = name.as_deref().filter(|name| !known.contains(name)) {
-            let (resource, known) = (def.name, known.join(", "));
+            let (resource, known) = (def.name, if known.is_empty() { "none" } else { &known.join(", ") });
             return Err(refusal(format!("a {resource} has no {what} `{name}`; there are: {known}")));
         }
     }
@@ -323,6 +323,9 @@ async fn list(context: &OperatorContext, def: &'static ResourceDef, query: Targe
     let inventory = inventory.ok_or_else(|| no_list(resource))?;
     let of_app = find_application(context, app.as_deref()).await?;
     let prefix = prefix.unwrap_or_default();
+    if !prefix.is_empty() {
+        check_prefixes(def, vec![prefix.clone()], false)?;
+    }
     let selected = select(context, def, state, offers).await?;
     let unreadable = find_unreadable(context, def).await;
     let applications = context.registry.applications().await;
