@@ -85,14 +85,14 @@ fn a_user_ends_no_session_and_no_code_of_another() {
     let (door, _) = door();
     let bea = || Operator { uid: 8, ..operator(Role::Operate) };
     let sent = door.make_code(bea()).expect("a code").0;
-    let first = door.enter(&code(&door)).expect("a session");
     let others = door.make_code(bea()).expect("a code").0;
     let others = door.enter(&others).expect("a session");
+    let first = door.enter(&code(&door)).expect("a session");
     for _ in 0..SESSIONS_MAX {
         assert!(door.enter(&code(&door)).is_some());
     }
-    (0..CODES_MAX).for_each(|_| _ = code(&door));
+    (0..=CODES_MAX).for_each(|_| _ = code(&door));
     assert!(door.admit(&first, true).is_none(), "the oldest of the user's own");
     assert!(door.admit(&others, true).is_some() && door.enter(&sent).is_some());
-    assert_eq!(door.list().as_array().map(Vec::len), Some(SESSIONS_MAX + 2));
+    assert_eq!(door.list().as_array().map(Vec::len), Some(SESSIONS_MAX + 2), "two of the other user");
 }
