@@ -1,5 +1,7 @@
 //! Tests of the product's promises at its boundary. A test is data; `harness` serves it.
 
+#![expect(clippy::disallowed_methods, reason = "tests read what they wrote")]
+
 mod drills;
 mod harness;
 mod house;
@@ -30,6 +32,7 @@ mod wire {
     pub(crate) mod hostile;
     pub(crate) mod limits;
     pub(crate) mod messages;
+    pub(crate) mod nested;
     pub(crate) mod polls;
     pub(crate) mod refusals;
     pub(crate) mod revisions;

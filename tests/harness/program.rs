@@ -3,6 +3,7 @@
 use crate::harness::Key;
 use driver::{ProgramOperator, Start, exchange};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
@@ -151,7 +152,7 @@ pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
 }
 
 /// Goes straight to an operator socket, past the command line.
-pub(crate) fn send(socket: &Path, request: &Value) -> io::Result<Value> {
+pub(crate) fn send(socket: &Path, request: impl Display) -> io::Result<Value> {
     let mut stream = UnixStream::connect(socket)?;
     stream.write_all(format!("{request}\n").as_bytes())?;
     let mut answer = String::new();

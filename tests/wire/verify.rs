@@ -1,6 +1,7 @@
 //! The comparison of `contract verify`, against servers of the product and against answers that no
 //! server of this framework gives.
 
+use super::nested::hostile;
 use crate::harness::open_phones;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -79,7 +80,7 @@ async fn a_server_whose_contract_has_changed_is_found_and_a_change_that_hurts_is
 }
 
 /// Answers each connection with these octets. Returns the URL.
-async fn serve_octets(octets: Vec<u8>) -> String {
+pub(super) async fn serve_octets(octets: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
@@ -91,8 +92,9 @@ async fn serve_octets(octets: Vec<u8>) -> String {
     url
 }
 
-fn ok(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).into_bytes()
+pub(super) fn ok(body: &str) -> Vec<u8> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 #[tokio::test]
@@ -116,6 +118,7 @@ async fn a_comparison_that_did_not_happen_is_never_a_success() {
         ("a half", ok(&text[..900])),
         ("an older server", b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\n{}".to_vec()),
         ("another place", b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        ("texts within texts", ok(&hostile()[2])),
         ("five megabytes", ok(&" ".repeat(5 << 20))),
         ("an end without an answer", Vec::new()),
     ];

@@ -2,6 +2,7 @@
 //! no server.
 
 mod excerpt;
+pub mod json;
 mod limits;
 mod names;
 pub mod shape;

@@ -5,6 +5,7 @@ use crate::change::change_json;
 use crate::compare::compare;
 use crate::digest::digest;
 use serde_json::{Map, Value};
+use toolwarrant_common::json;
 use toolwarrant_reader::ContractRecord;
 
 const SINCE: &str = "since";
@@ -43,7 +44,7 @@ pub fn read_record(text: &str) -> Result<ContractRecord, String> {
 
 fn read_document(text: &str) -> Result<ContractRecord, String> {
     let mut document: Map<String, Value> =
-        serde_json::from_str(text).map_err(|error| format!("this is no document of a contract: {error}"))?;
+        json::read(text).map_err(|error| format!("this is no document of a contract: {error}"))?;
     let (Some(Value::Object(facts)), true) = (document.shift_remove(FACTS), document.contains_key(DIGEST)) else {
         return Err(format!("this is no document of a contract: it lacks `{FACTS}` or `{DIGEST}`"));
     };

@@ -8,6 +8,7 @@ use crate::shape::Shape;
 use crate::values::shape_of_argument;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use toolwarrant_common::json;
 
 type Form = BTreeMap<String, Shape>;
 
@@ -21,7 +22,7 @@ fn forms(facts: &Facts) -> Vec<(String, Form)> {
                 let below = format!("{key}.{argument}.");
                 let parts = facts.range(below.clone()..).take_while(|(key, _)| key.starts_with(&below));
                 let members = parts.map(|(key, value)| (key[below.len()..].to_owned(), value.clone()));
-                let shape = serde_json::from_value(Value::Object(members.collect()));
+                let shape = json::convert(&Value::Object(members.collect()));
                 (argument.to_owned(), shape.unwrap_or_default())
             };
             found.push((key.clone(), names(facts, &key).into_iter().map(shape).collect()));

@@ -4,6 +4,7 @@ use crate::pair::{Facts, names, text};
 use crate::shape::Shape;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use toolwarrant_common::json;
 use toolwarrant_reader::pascal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,7 +115,7 @@ pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
 
 /// Returns `None` for objects, and for types of a kind of their own.
 fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
-    let of = |shape: Value| serde_json::from_value(shape).ok();
+    let of = |shape: Value| json::convert(&shape).ok();
     let list = |values: Vec<&str>| of(json!({"type": "enum", "values": values}));
     let limit = |key: &str| facts.get(&format!("framework.{key}")).and_then(Value::as_i64).unwrap_or(i64::MAX);
     match spelled {

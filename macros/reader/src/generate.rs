@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use toolwarrant_common::escape_line;
+use toolwarrant_common::json;
 
 const FOLDER: &str = "generated";
 
@@ -98,7 +99,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
 }
 
 fn enum_values(document: &str) -> Vec<String> {
-    let (mut found, mut open) = (Vec::new(), vec![serde_json::from_str(document).unwrap_or(Value::Null)]);
+    let (mut found, mut open) = (Vec::new(), vec![json::read(document).unwrap_or(Value::Null)]);
     while let Some(next) = open.pop() {
         match next {
             Value::Object(mut members) => {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use toolwarrant_common::json;
 use toolwarrant_reader::{GenerateError, Mode, documents, generate, load};
 
 #[test]
@@ -62,7 +63,7 @@ fn an_editor_completes_the_names_of_the_contract() {
         ("service", "Service/properties/tools/items", json!(["printers", "printing", "trays", "floor", "jobs"])),
     ] {
         let schema = &documents[&Path::new("editor").join(format!("{file}.schema.json"))];
-        let schema: Value = serde_json::from_str(schema).expect("JSON");
+        let schema: Value = json::read(schema).expect("JSON");
         assert_eq!(schema.pointer(&format!("/$defs/{key}/examples")), Some(&names), "{key}");
     }
 }

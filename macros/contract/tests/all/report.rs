@@ -2,13 +2,14 @@
 
 use super::{Shop, compare, show};
 use serde_json::Value;
+use toolwarrant_common::json;
 use toolwarrant_contract::{GateCommand, ReportFormat};
 
 fn json(shop: &Shop, base: Option<&str>) -> Value {
-    let schema = serde_json::from_str(include_str!("../../report.schema.json")).expect("a schema");
+    let schema = json::read(include_str!("../../report.schema.json")).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a valid schema");
     let answer = shop.run(&compare(base, None, true, ReportFormat::Text));
-    let report: Value = serde_json::from_str(&answer.text).expect("JSON");
+    let report: Value = json::read(&answer.text).expect("JSON");
     let faults: Vec<_> = validator.iter_errors(&report).map(|fault| fault.to_string()).collect();
     assert_eq!(faults, Vec::<String>::new(), "{report:#}");
     assert_eq!(report["compared"], answer.code != 2);

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
+use toolwarrant::base::json;
 use toolwarrant_signing as signing;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,7 +105,7 @@ pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<WireReply> {
     let mut octets = Vec::new();
     stream.read_to_end(&mut octets)?;
     let reply = WireReply(octets);
-    let body: Value = serde_json::from_slice(reply.body()?)?;
+    let body: Value = json::read_bytes(reply.body()?)?;
     let rpc = body["id"] == 1 && body["result"].is_object() && body["result"]["isError"] != true;
     let sound = rpc || body["jsonrpc"].is_null();
     ensure!(reply.0.starts_with(OK) && sound, "{}", String::from_utf8_lossy(&reply.0));

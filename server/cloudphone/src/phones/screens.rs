@@ -13,6 +13,7 @@ use reader::{ReadFailure, Readers};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant::base::json;
 use toolwarrant::page::{PageAnswer, PageError, PageFile, PageRequest, Pass, WebPage};
 use toolwarrant::text::{Words, words};
 use toolwarrant::{BoxFuture, Clock};
@@ -93,7 +94,7 @@ impl Screens {
         if pass.mode() != SessionMode::Control.as_str() {
             return Err(PageError::Forbidden("this session may watch the screen, and send no input".into()));
         }
-        let input: ScreenInput = serde_json::from_slice(body).map_err(|_| PageError::Malformed(INPUTS.into()))?;
+        let input: ScreenInput = json::read_bytes(body).map_err(|_| PageError::Malformed(INPUTS.into()))?;
         check(&input, self.readers.of(id).size()).map_err(PageError::Malformed)?;
         pass.note_input();
         let sent = self.clock.before(self.clock.now().plus(INPUT_WITHIN), self.screen(id)?.input(id, &input));

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use toolwarrant_base::hex;
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::{ChainKey, Digest};
 
 /// Sizes of the end of a file in which its last seal is searched.
@@ -81,7 +82,7 @@ impl ChainLine {
     /// Parses a line without its line break. Returns `None` unless it is exactly as a writer writes
     /// it.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
-        let read: Self = is_chain_line(line).then(|| serde_json::from_slice(line).ok())??;
+        let read: Self = is_chain_line(line).then(|| json::read_bytes(line).ok())??;
         (read.bytes().strip_suffix(b"\n") == Some(line)).then_some(read)
     }
 

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 
@@ -40,7 +41,7 @@ impl Scratch {
     fn lines(&self, date: &str) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(self.file(date)).unwrap_or_default();
         let lines = text.lines().filter(|line| !is_chain_line(line.as_bytes()));
-        lines.map(|line| serde_json::from_str(line).expect("a whole line of JSON")).collect()
+        lines.map(|line| json::read(line).expect("a whole line of JSON")).collect()
     }
 
     fn start(&self) -> io::Result<Audit> {

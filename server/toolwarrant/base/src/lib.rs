@@ -16,6 +16,7 @@ pub mod wording;
 
 pub use clock::Timestamp;
 pub use lock::ignore_poison;
+pub use toolwarrant_common::json;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

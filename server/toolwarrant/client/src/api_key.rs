@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use toolwarrant_common::json;
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
@@ -45,8 +46,7 @@ impl ApiKey {
         // Editors on Windows begin a file with a byte order mark.
         let text = text.trim_start_matches('\u{feff}').trim();
         let (id, secret) = if text.starts_with('{') {
-            let printed: Printed =
-                serde_json::from_str(text).map_err(|_| "expected the JSON that `key create --json` prints")?;
+            let printed: Printed = json::read(text).map_err(|_| "expected the JSON that `key create --json` prints")?;
             (printed.key_id, printed.secret)
         } else {
             let (id, secret) = text.split_once(':').ok_or(EXPECTED)?;

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
+use toolwarrant_common::json;
 use toolwarrant_signing as signing;
 use url::Url;
 
@@ -91,7 +92,7 @@ impl ToolShape {
             };
             let value = match properties[name]["type"].as_str() {
                 None | Some("string") => Value::String(text),
-                Some(_) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+                Some(_) => json::read(&text).unwrap_or(Value::String(text)),
             };
             if arguments.insert(name.to_owned(), value).is_some() {
                 return Err(parse_error(format!("`{name}` is given twice")));
@@ -110,7 +111,7 @@ impl ToolShape {
     }
 
     fn properties(&self) -> Value {
-        let schema: Value = serde_json::from_str(self.input_schema).unwrap_or_default();
+        let schema: Value = json::read(self.input_schema).unwrap_or_default();
         schema["properties"].clone()
     }
 }
@@ -133,13 +134,13 @@ impl Caller<'_> {
         if answer.status == 401 {
             return Err(self.connection.refusal(&answer.key_id));
         }
-        let body: Value = serde_json::from_slice(&answer.body).map_err(|_| self.connection.strange(&answer))?;
+        let body: Value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer))?;
         if let Some(error) = body.get("error") {
             return Err(self.failure(error["data"].clone(), &answer));
         }
         let result = &body["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
-        let value = serde_json::from_str(text).map_err(|_| self.connection.strange(&answer))?;
+        let value = json::read(text).map_err(|_| self.connection.strange(&answer))?;
         if result["isError"] == true { Err(self.failure(value, &answer)) } else { Ok(value) }
     }
 
@@ -168,12 +169,12 @@ impl Caller<'_> {
             request.body(body.clone().into())
         };
         let answer = self.connection.send(tool.repeat(), request).await?;
-        let value = serde_json::from_slice(&answer.body).map_err(|_| self.connection.strange(&answer))?;
+        let value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer))?;
         if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer)) }
     }
 
     fn failure(&self, told: Value, answer: &HttpAnswer) -> ClientError {
-        serde_json::from_value(told).unwrap_or_else(|_| self.connection.strange(answer))
+        json::convert(&told).unwrap_or_else(|_| self.connection.strange(answer))
     }
 }
 

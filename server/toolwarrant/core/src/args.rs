@@ -10,6 +10,7 @@ use std::fmt;
 use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use toolwarrant_base::json;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
@@ -137,7 +138,7 @@ fn list_names(members: &[(Cow<'_, str>, &RawValue)]) -> Vec<String> {
 /// Keeps order and duplicates.
 #[must_use]
 pub fn members(raw: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
-    serde_json::from_str::<Members<'_>>(raw).ok().map(|Members(members)| members)
+    json::read::<Members<'_>>(raw).ok().map(|Members(members)| members)
 }
 
 pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
             let secret = self.secrets.iter().any(|secret| secret == name);
             let value = if secret { "\"[secret]\"" } else { value.get() };
             let long = value.len() > USUAL_VALUE;
-            let short = long.then(|| serde_json::from_str::<serde_json::Value>(value).ok()).flatten();
+            let short = long.then(|| json::read::<serde_json::Value>(value).ok()).flatten();
             let value = short.map_or(Cow::Borrowed(value), |short| short.to_string().into());
             object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", &value]);
         }
@@ -339,7 +340,7 @@ pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Words {
 #[must_use]
 pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') { json::read(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 /// Parses an integer in any JSON notation, up to [`MAX_INTEGER`].
@@ -352,7 +353,7 @@ pub fn read_integer(json: &str) -> Option<i64> {
         return None;
     }
     let number = json.parse().ok().or_else(|| {
-        let float: f64 = serde_json::from_str(json).ok()?;
+        let float: f64 = json::read(json).ok()?;
         #[expect(clippy::cast_possible_truncation, reason = "a float out of range becomes an integer out of range")]
         (float.fract() == 0.0).then_some(float as i64)
     })?;
@@ -389,7 +390,7 @@ impl Argument for bool {
 impl<T: Argument> Argument for Vec<T> {
     const SECRET: bool = T::SECRET;
     fn read(json: &str) -> Option<Self> {
-        let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+        let items: Vec<&RawValue> = json::read(json).ok()?;
         items.into_iter().map(|item| T::read(item.get())).collect()
     }
     fn describe_values() -> Words {

@@ -17,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use tar::{Archive, Builder, EntryType, Header};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
+use toolwarrant_base::json;
 
 pub(crate) const FORMAT: u32 = 1;
 
@@ -74,7 +75,7 @@ impl ArchiveReader {
             if first.path_bytes() == MANIFEST.as_bytes() {
                 let mut text = Vec::new();
                 first.take(MANIFEST_MAX).read_to_end(&mut text)?;
-                manifest = serde_json::from_slice(&text).ok();
+                manifest = json::read_bytes(&text).ok();
             }
         }
         let manifest = manifest.ok_or_else(|| invalid("it is not a backup".to_owned()))?;

@@ -28,6 +28,7 @@ use toolwarrant_audit as audit;
 use toolwarrant_audit::retention;
 use toolwarrant_audit::verify::{Fault as ChainFault, Scope, verify};
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Remark;
@@ -390,7 +391,7 @@ fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
     }
     let last = audit::try_to_write(folder).and_then(|()| last_line(folder));
     let last = last.map_err(|error| format!("{}: {error}", folder.display()))?;
-    let is_json = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).is_ok();
+    let is_json = |line: &Vec<u8>| json::read_bytes::<Value>(line).is_ok();
     Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is not JSON".to_owned()).into_iter().collect())
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
+use toolwarrant_base::json;
 
 /// The reason why an operation failed, for the operator. The program never branches on it.
 pub type Explanation = String;
@@ -73,5 +74,5 @@ pub fn runner<C: OwnCommand>(commands: Arc<dyn Commands<C>>) -> CommandRunner {
 }
 
 fn parse<C: OwnCommand>(command: Value) -> Result<C, Explanation> {
-    serde_json::from_value(command).map_err(|error| describe_mismatch(&error))
+    json::convert(&command).map_err(|error| describe_mismatch(&error))
 }

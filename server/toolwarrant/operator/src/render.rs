@@ -228,6 +228,7 @@ fn difference(name: &str, value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use toolwarrant_base::json;
 
     #[test]
     fn answers_are_rendered_as_tables_and_lines() {
@@ -285,7 +286,7 @@ mod tests {
                 shown.iter().flat_map(|text| text.chars()).all(|c| c == '\n' || !toolwarrant_base::text::deceives(c)),
                 "{shown:?}"
             );
-            assert_eq!(serde_json::from_str::<Value>(&shown[1]).expect("JSON"), answer, "nothing is lost");
+            assert_eq!(json::read::<Value>(&shown[1]).expect("JSON"), answer, "nothing is lost");
         }
         assert_eq!(text(&json!([{"cell": several}]), None), "CELL\nfirst a b c\n");
         assert_eq!(

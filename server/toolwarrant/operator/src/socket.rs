@@ -29,6 +29,7 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::BoxFuture;
+use toolwarrant_base::json;
 use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 
 const PATH_MAX: usize = 107;
@@ -265,7 +266,7 @@ async fn answer(
 
 fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims), OperatorError> {
     refuse_long(line)?;
-    let request = serde_json::from_slice(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
+    let request = json::read_bytes(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
     let SocketRequest { program: sender, command, claims } = request;
     match sender == program {
         true => Ok((command, claims)),
@@ -335,7 +336,7 @@ async fn exchange(mut stream: UnixStream, request: &SocketRequest) -> io::Result
     if answer.is_empty() {
         written.and(read)?;
     }
-    Ok(serde_json::from_slice(&answer)?)
+    Ok(json::read_bytes(&answer)?)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::error::Error;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
 
@@ -59,9 +60,9 @@ pub(crate) fn read_state(
 ) -> Result<Task, StoreError> {
     let broken = |error| StoreError::Corrupt(format!("the state of {id} cannot be read: {error}"));
     if version > 0 {
-        return serde_json::from_str(state).map_err(broken);
+        return json::read(state).map_err(broken);
     }
-    let policy: TaskPolicy = serde_json::from_str(state).map_err(broken)?;
+    let policy: TaskPolicy = json::read(state).map_err(broken)?;
     let start = moment(wake_at.unwrap_or(created_at));
     Ok(Task::new_delayed(policy, moment(created_at), start))
 }

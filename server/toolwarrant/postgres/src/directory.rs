@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::hex;
+use toolwarrant_base::json;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, RequestCount, SecretRow, SecretUse, StoreError};
@@ -224,14 +225,14 @@ pub(crate) async fn directory(client: &Client) -> Result<(Vec<ApplicationRow>, V
 fn read_application(row: &Row) -> Result<ApplicationRow, StoreError> {
     let id: String = get(row, "id")?;
     let broken = |error| StoreError::Corrupt(format!("the application {id} cannot be read: {error}"));
-    let grants = serde_json::from_str(get(row, "grants")?).map_err(broken)?;
+    let grants = json::read(get(row, "grants")?).map_err(broken)?;
     Ok(ApplicationRow {
         name: get(row, "name")?,
-        permissions: serde_json::from_str(get(row, "permissions")?).map_err(broken)?,
+        permissions: json::read(get(row, "permissions")?).map_err(broken)?,
         requests_per_minute: u32::try_from(get::<i64>(row, "requests_per_minute")?).unwrap_or(u32::MAX),
         grants: read_grants(grants),
         created_at: moment(get(row, "created_at")?),
-        labels: serde_json::from_str(get(row, "labels")?).map_err(broken)?,
+        labels: json::read(get(row, "labels")?).map_err(broken)?,
         suspended_at: get::<Option<i64>>(row, "suspended_at")?.map(moment),
         deleted_at: get::<Option<i64>>(row, "deleted_at")?.map(moment),
         id,
@@ -241,15 +242,14 @@ fn read_application(row: &Row) -> Result<ApplicationRow, StoreError> {
 fn read_key(row: &Row) -> Result<KeyRow, StoreError> {
     let id: String = get(row, "id")?;
     let broken = |why: String| StoreError::Corrupt(format!("the key {id} cannot be read: {why}"));
-    let secrets: Vec<StoredSecret> =
-        serde_json::from_str(get(row, "secrets")?).map_err(|error| broken(error.to_string()))?;
+    let secrets: Vec<StoredSecret> = json::read(get(row, "secrets")?).map_err(|error| broken(error.to_string()))?;
     let secrets = secrets.into_iter().map(StoredSecret::read).collect::<Option<Vec<_>>>();
     Ok(KeyRow {
         application: get(row, "application")?,
         secrets: secrets.ok_or_else(|| broken("a secret is not hexadecimal".to_owned()))?,
         created_at: moment(get(row, "created_at")?),
         expires_at: get::<Option<i64>>(row, "expires_at")?.map(moment),
-        labels: serde_json::from_str(get(row, "labels")?).map_err(|error| broken(error.to_string()))?,
+        labels: json::read(get(row, "labels")?).map_err(|error| broken(error.to_string()))?,
         suspended_at: get::<Option<i64>>(row, "suspended_at")?.map(moment),
         id,
     })
@@ -353,6 +353,6 @@ pub(crate) async fn acts_without_line(
 fn read_act(row: &Row) -> Result<StoredAct, StoreError> {
     let number: i64 = get(row, "number")?;
     let broken = |error| StoreError::Corrupt(format!("the act {number} cannot be read: {error}"));
-    let act = serde_json::from_str(get(row, "act")?).map_err(broken)?;
+    let act = json::read(get(row, "act")?).map_err(broken)?;
     Ok(StoredAct { number: number.cast_unsigned(), act, has_line: get(row, "has_line")? })
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
+use toolwarrant_base::json;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{
     ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, StoreError, Stored,
@@ -159,7 +160,7 @@ fn parse_anchor(text: &str) -> Result<Anchor, StoreError> {
     let head = |number, hash: &str| Some(Head { number, hash: hex::decode(hash)?.as_slice().try_into().ok()? });
     // The last two values are not used.
     let (newest, newest_hash, pruned, pruned_hash, ..): (u64, String, u64, String, IgnoredAny, IgnoredAny) =
-        serde_json::from_str(text).map_err(|_| broken())?;
+        json::read(text).map_err(|_| broken())?;
     let newest = head(newest, &newest_hash).ok_or_else(broken)?;
     let pruned = head(pruned, &pruned_hash).ok_or_else(broken)?;
     Ok(Anchor { newest, pruned })

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
@@ -184,7 +185,7 @@ pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<Timeline
     let event = |row: &Row| {
         let (name, what): (&str, String) = (get(row, "phase")?, get(row, "what")?);
         let phase = Phase::parse(name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
-        let event = get::<bool>(row, "is_event")?.then(|| serde_json::from_str(&what).ok()).flatten();
+        let event = get::<bool>(row, "is_event")?.then(|| json::read(&what).ok()).flatten();
         let what = event.map_or(Happening::Sentence(what), Happening::Event);
         Ok(TimelineEvent { at: moment(get(row, "at")?), phase, what })
     };

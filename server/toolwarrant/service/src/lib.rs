@@ -86,7 +86,7 @@ pub mod files {
 /// Small helpers.
 pub mod base {
     pub use toolwarrant_base::random::SplitMix;
-    pub use toolwarrant_base::{durable, hex, ignore_poison, way};
+    pub use toolwarrant_base::{durable, hex, ignore_poison, json, way};
 }
 
 /// For `toolwarrant-testing` only.

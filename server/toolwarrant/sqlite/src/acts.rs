@@ -3,6 +3,7 @@
 use super::column::{millis, read};
 use super::fault::Fault;
 use rusqlite::{Connection, Row};
+use toolwarrant_base::json;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 
 /// Skips an act that is stored already, because a write whose answer was late may be repeated.
@@ -58,5 +59,5 @@ fn columns(row: &Row<'_>) -> rusqlite::Result<(i64, String, bool)> {
 
 fn read_act((number, act, has_line): (i64, String, bool)) -> Result<StoredAct, Fault> {
     let broken = |error| Fault::corrupt(format!("the act {number} cannot be read: {error}"));
-    Ok(StoredAct { number: number.cast_unsigned(), act: serde_json::from_str(&act).map_err(broken)?, has_line })
+    Ok(StoredAct { number: number.cast_unsigned(), act: json::read(&act).map_err(broken)?, has_line })
 }

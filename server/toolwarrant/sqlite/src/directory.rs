@@ -5,6 +5,7 @@ use super::fault::Fault;
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse};
 
@@ -150,7 +151,7 @@ fn write_labels(labels: &Labels) -> Result<String, Fault> {
 }
 
 fn read_labels(id: &str, labels: &str) -> Result<Labels, Fault> {
-    serde_json::from_str(labels).map_err(|error| Fault::corrupt(format!("the labels of {id} cannot be read: {error}")))
+    json::read(labels).map_err(|error| Fault::corrupt(format!("the labels of {id} cannot be read: {error}")))
 }
 
 fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
@@ -189,7 +190,7 @@ fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
     rows.map(|row| {
         let (id, name, permissions, requests_per_minute, every_target, created_at, labels, suspended, deleted) = row?;
         let broken = |error| Fault::corrupt(format!("the permissions of the application {id} cannot be read: {error}"));
-        let permissions = serde_json::from_str(&permissions).map_err(broken)?;
+        let permissions = json::read(&permissions).map_err(broken)?;
         let granted = granted.remove(&id).unwrap_or_default();
         let grants = if every_target { Grants::everything() } else { Grants::only(granted) };
         Ok(ApplicationRow {

@@ -8,6 +8,7 @@ use super::open;
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_store::check_charges;
 use toolwarrant_store::{IntegrityRule, VIOLATIONS_MAX};
 use toolwarrant_tasks::task::{Task, TaskId, TaskStatus};
@@ -162,7 +163,7 @@ fn check_tasks(
         && found.len() < VIOLATIONS_MAX
     {
         let id = TaskId::from_bytes(row.get(0)?);
-        let task = serde_json::from_slice(row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?);
+        let task = json::read_bytes(row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?);
         found.extend(judge(row, task)?.into_iter().map(|what| format!("{id} {what}")));
     }
     Ok(found)

@@ -8,6 +8,7 @@ use super::fault::Fault;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::borrow::Cow;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_store::CoolDown;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
@@ -278,7 +279,7 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>
     rows.map(|row| {
         let (at, name, what, is_event) = row.map_err(|error| broken(error.to_string()))?;
         let phase = Phase::parse(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
-        let event = is_event.then(|| serde_json::from_str(&what).ok()).flatten();
+        let event = is_event.then(|| json::read(&what).ok()).flatten();
         Ok(TimelineEvent { at: moment(at), phase, what: event.map_or(Happening::Sentence(what), Happening::Event) })
     })
     .collect()
@@ -354,5 +355,5 @@ fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fau
 }
 
 fn parse(id: TaskId, state: &str) -> Result<Task, Fault> {
-    serde_json::from_str(state).map_err(|error| Fault::corrupt(format!("the state of {id} cannot be read: {error}")))
+    json::read(state).map_err(|error| Fault::corrupt(format!("the state of {id} cannot be read: {error}")))
 }

@@ -14,6 +14,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_tasks::task::TaskId;
 
@@ -58,7 +59,7 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
         read => read.map_err(|source| DatabaseError::File { path: path.clone(), source })?,
     };
     let lost = |what: String| DatabaseError::Lost { path: database.to_owned(), watermark: path.clone(), what };
-    let held: Watermark = serde_json::from_slice(&bytes)
+    let held: Watermark = json::read_bytes(&bytes)
         .map_err(|error| lost(format!("its watermark is damaged, so its former content is not known: {error}")))?;
     let held_until = || match &held.newest_task {
         Some(task) => format!("it held everything until {}, up to {task}", held.at),

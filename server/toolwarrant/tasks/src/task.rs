@@ -367,6 +367,7 @@ impl From<&catalogue::PolicyDef> for TaskPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolwarrant_base::json;
 
     /// States that released programs have stored. The second has the fields that the first omits.
     const STORED: [&str; 2] = [
@@ -391,8 +392,8 @@ mod tests {
     #[test]
     fn a_stored_state_is_read_and_written_with_unchanged_names() {
         for stored in STORED.into_iter().chain([HINDERED]) {
-            let task: Task = serde_json::from_str(stored).unwrap();
-            let mut expected: serde_json::Value = serde_json::from_str(stored).unwrap();
+            let task: Task = json::read(stored).unwrap();
+            let mut expected: serde_json::Value = json::read(stored).unwrap();
             if expected.get("unanswered").is_none() {
                 expected["unanswered"] = false.into();
             }

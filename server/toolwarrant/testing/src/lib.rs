@@ -14,6 +14,7 @@ use toolwarrant::files::ServiceFiles;
 use toolwarrant::{Service, Setup};
 use toolwarrant_audit::{AuditHandle, is_chain_line};
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::Grants;
@@ -195,13 +196,13 @@ impl TestServer {
         let request = request.header("x-api-key", &key.id).header("x-api-secret", &key.secret);
         let client = HttpClient::to(&self.url.parse().expect("a URL")).expect("a client");
         let answer = client.exchange(request.body(body).expect("a request"), EXCHANGE).await.expect("an answer");
-        let mut answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
+        let mut answer: Value = json::read_bytes(answer.body()).expect("JSON");
         if !answer["error"].is_null() {
             return Err(answer["error"]["data"].take());
         }
         let result = &answer["result"];
         let text = result["content"][0]["text"].as_str().expect("a result has text");
-        let value = serde_json::from_str(text).expect("JSON");
+        let value = json::read(text).expect("JSON");
         if result["isError"] == true { Err(value) } else { Ok(value) }
     }
 

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
 use tempfile::TempDir;
+use toolwarrant::base::json;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +37,7 @@ const HISTORY: &str = "relname ~ '^(ended|event|ledger)'";
 
 pub(crate) fn run() -> Result<Missed> {
     let options = std::env::var("DRILL").context("`cargo xtask drill endurance` runs this")?;
-    let EnduranceOptions { minutes } = serde_json::from_str(&options)?;
+    let EnduranceOptions { minutes } = json::read(&options)?;
     let Some(postgres) = Postgres::start()? else {
         println!("PostgreSQL is not installed, so there is nothing to measure");
         return Ok(Missed::new());

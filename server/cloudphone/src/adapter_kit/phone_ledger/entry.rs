@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::Timestamp;
+use toolwarrant::base::json;
 
 const PREFIX: &str = "phones/";
 
@@ -38,7 +39,7 @@ pub(super) fn decode<R: Row>(
     now: Timestamp,
 ) -> Option<(AccountEntry, IdAssignment<R>)> {
     let account = files.get(&name_of(name.as_str()))?;
-    let account: AccountEntry = serde_json::from_slice(account).unwrap_or_else(|error| {
+    let account: AccountEntry = json::read_bytes(account).unwrap_or_else(|error| {
         tracing::error!(platform = %name, %error, "the entry of a platform is damaged; what was proven must be proven again");
         AccountEntry::default()
     });
@@ -81,7 +82,7 @@ pub(super) fn to_former(at: Timestamp, now: Timestamp) -> Timestamp {
 
 fn parse<R: Row>(id: DeviceId, content: &[u8], now: Timestamp) -> Result<Holder<R>, String> {
     let PhoneEntry { serial, code, read_at, row, known }: PhoneEntry<String, R, Knowledge> =
-        serde_json::from_slice(content).map_err(|error| error.to_string())?;
+        json::read_bytes(content).map_err(|error| error.to_string())?;
     let (read_at, row) = (to_former(read_at, now), row.map(|row| Arc::new(row.into())));
     Ok(Holder { id, serial, code, read_at, row, missed: 0, is_stored: true, known })
 }

@@ -15,6 +15,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
 use toolwarrant::Timestamp;
+use toolwarrant::base::json;
 use toolwarrant::files::ServiceFiles;
 
 /// Ends of their names: ids and rows, proofs of an account, own addresses, proofs of phones.
@@ -112,7 +113,7 @@ fn parse<T: DeserializeOwned>(
 ) -> Result<Option<T>> {
     let file = format!("{name}.{file}");
     let Some(content) = content(files, folder, &file)? else { return Ok(None) };
-    match serde_json::from_slice(&content) {
+    match json::read_bytes(&content) {
         Ok(parsed) => Ok(Some(parsed)),
         Err(error) => {
             tracing::error!(file, %error, "a file about the phones of a platform is damaged, and kept as `.damaged`");

@@ -28,6 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use toolwarrant::base::ignore_poison;
+use toolwarrant::base::json;
 use toolwarrant::http::{HttpClient, HttpFailure, HttpLimits};
 use toolwarrant::tasks::Leave;
 use toolwarrant::text::{Remark, Untrusted};
@@ -329,7 +330,7 @@ fn to_json(body: &impl Serialize) -> Result<String, ApiError> {
 
 /// Leaves out the texts of parse errors, which can quote the answer.
 fn parse_data<T: DeserializeOwned>(data: &str) -> Result<T, ApiError> {
-    serde_json::from_str(data).map_err(|error| {
+    json::read(data).map_err(|error| {
         ApiError::Unknown(format!("the data of the answer has another shape ({:?})", error.classify()).into())
     })
 }

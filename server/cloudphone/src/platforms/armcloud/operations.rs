@@ -75,11 +75,11 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolwarrant::base::json;
 
     #[test]
     fn a_task_of_another_pad_is_not_seen_and_the_output_is_in_either_text() {
-        let row =
-            |more: &str| serde_json::from_str::<Row>(&format!(r#"{{"taskId":"7","taskStatus":3{more}}}"#)).unwrap();
+        let row = |more: &str| json::read::<Row>(&format!(r#"{{"taskId":"7","taskStatus":3{more}}}"#)).unwrap();
         for (more, is_ours) in
             [("", true), (r#","padCode":null"#, true), (r#","padCode":"AC1""#, true), (r#","padCode":"AC2""#, false)]
         {

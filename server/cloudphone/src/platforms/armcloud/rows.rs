@@ -18,6 +18,7 @@ use crate::adapter_kit::phone_ledger::Recoded;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use toolwarrant::base::json;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PadRows {
@@ -30,7 +31,7 @@ pub struct PadRows {
 
 impl<'de> Deserialize<'de> for PadRows {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let pad = |row: &str| Ok(serde_json::from_str::<Pad>(row).ok().filter(|pad| pad.pad_code.is_some()));
+        let pad = |row: &str| Ok(json::read::<Pad>(row).ok().filter(|pad| pad.pad_code.is_some()));
         let Rows { rows, count, form } = deserialize_rows(from, pad)?;
         Ok(Self { pads: rows, count, paged: form == Form::Page })
     }
@@ -51,7 +52,7 @@ impl<'de> Deserialize<'de> for CodeChanges {
             new_pad_code: Option<String>,
         }
         let change = |row: &str| {
-            let change = serde_json::from_str(row).ok();
+            let change = json::read(row).ok();
             Ok(change.and_then(|Change { old_pad_code, new_pad_code }| {
                 Some(Recoded { from: old_pad_code?, to: new_pad_code? })
             }))

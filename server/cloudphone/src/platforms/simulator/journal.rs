@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::base::durable;
+use toolwarrant::base::json;
 
 const VERSION: u32 = 1;
 
@@ -135,7 +136,7 @@ const NO_JOURNAL: &str = "is not a journal of simulated phones; choose another d
 fn parse(path: &Path, text: &[u8]) -> Result<JournalContents> {
     let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let mut lines = text[..length].split_inclusive(|byte| *byte == b'\n');
-    let Some(Ok(Header { simulated_phones, seed })) = lines.next().map(serde_json::from_slice) else {
+    let Some(Ok(Header { simulated_phones, seed })) = lines.next().map(json::read_bytes) else {
         return Err(wrong(path, NO_JOURNAL));
     };
     let mut lines = lines.zip(2..);
@@ -143,17 +144,17 @@ fn parse(path: &Path, text: &[u8]) -> Result<JournalContents> {
         VERSION => Folded { forgotten: 0, settled: Timestamp(0), phones: 0, commands: 0 },
         FOLDED => {
             let (line, n) = lines.next().unwrap_or_default();
-            serde_json::from_slice(line).map_err(|why| damage_error(path, n, &why))?
+            json::read_bytes(line).map_err(|why| damage_error(path, n, &why))?
         }
         other => return Err(wrong(path, &format!("has version {other}; the newest known version is {FOLDED}"))),
     };
     let phones = lines.by_ref().take(folded.phones).map(|(line, n)| {
-        let settled = serde_json::from_slice::<SettledPhone>(line).map_err(|why| damage_error(path, n, &why))?;
+        let settled = json::read_bytes::<SettledPhone>(line).map_err(|why| damage_error(path, n, &why))?;
         check_phone(path, n, settled.phone).map(|()| settled)
     });
     let phones = phones.collect::<Result<_>>()?;
     let taken = lines.map(|(line, n)| {
-        let taken = serde_json::from_slice::<TakenCommand>(line).map_err(|why| damage_error(path, n, &why))?;
+        let taken = json::read_bytes::<TakenCommand>(line).map_err(|why| damage_error(path, n, &why))?;
         check_phone(path, n, taken.phone).map(|()| taken)
     });
     Ok(JournalContents { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use toolwarrant_common::json;
 
 #[derive(Debug)]
 pub(super) struct Message {
@@ -74,22 +75,22 @@ const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl Message {
     pub(super) fn read(body: Bytes) -> Self {
-        if let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&body) {
+        if let Ok(envelope) = json::read_bytes::<Envelope<'_>>(&body) {
             let ids = envelope.reply_id().into_iter().collect();
             let params = envelope.params();
             let (kind, head) = (envelope.kind(&params), envelope.head(&params));
             return Self { kind, ids, head, body };
         }
         // An object here has a repeated or malformed member. The server reports the error.
-        let batch = serde_json::from_slice::<Vec<&RawValue>>(&body);
+        let batch = json::read_bytes::<Vec<&RawValue>>(&body);
         let kind = if batch.is_ok() { Kind::Batch } else { Kind::Other };
         let awaited = |item: &RawValue| {
-            let envelope = serde_json::from_str::<Envelope<'_>>(item.get());
+            let envelope = json::read::<Envelope<'_>>(item.get());
             envelope.map_or(Some(NO_ID.to_owned()), |envelope| envelope.reply_id())
         };
         // A batch has one set of headers. The first revision that an item names applies to all.
         let revision = batch.iter().flatten().find_map(|item| {
-            let envelope = serde_json::from_str::<Envelope<'_>>(item.get()).ok()?;
+            let envelope = json::read::<Envelope<'_>>(item.get()).ok()?;
             envelope.head(&envelope.params()).revision
         });
         let ids = match &batch {
@@ -101,7 +102,7 @@ impl Message {
 
     pub(super) fn answer(&self, error: &Value) -> Option<Bytes> {
         let one = |id: &String| {
-            let id: Value = serde_json::from_str(id).unwrap_or_default();
+            let id: Value = json::read(id).unwrap_or_default();
             json!({"jsonrpc": "2.0", "id": id, "error": error})
         };
         let answers: Vec<_> = self.ids.iter().map(one).collect();
@@ -126,7 +127,7 @@ impl Envelope<'_> {
     }
 
     fn params(&self) -> Params {
-        self.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
+        self.params.and_then(|params| json::read(params.get()).ok()).unwrap_or_default()
     }
 
     fn method(&self) -> Option<&str> {
@@ -163,7 +164,7 @@ impl Envelope<'_> {
 
 /// Removes white space, so that two spellings of one id are equal.
 pub(super) fn canonical(id: &RawValue) -> String {
-    serde_json::from_str::<Value>(id.get()).unwrap_or_default().to_string()
+    json::read::<Value>(id.get()).unwrap_or_default().to_string()
 }
 
 /// Treats a member that is `null` as present, unlike a missing one.

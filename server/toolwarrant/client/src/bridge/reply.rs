@@ -9,6 +9,7 @@ use http::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolwarrant_common::json;
 
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -27,7 +28,7 @@ struct Response<'a> {
 
 impl Reply {
     pub(super) fn read(message: &Message, body: &Bytes) -> Option<Self> {
-        let response: Option<Response<'_>> = serde_json::from_slice(body).ok();
+        let response: Option<Response<'_>> = json::read_bytes(body).ok();
         let refusal = response.as_ref().and_then(|response| response.error.as_ref());
         let complaint = refusal.and_then(|error| Some(error["message"].as_str()?.to_owned()));
         if message.ids.is_empty() {
@@ -35,7 +36,7 @@ impl Reply {
         }
         let line = match (&message.kind, response) {
             (Kind::Batch, None) => {
-                serde_json::from_slice::<Vec<&RawValue>>(body).ok()?;
+                json::read_bytes::<Vec<&RawValue>>(body).ok()?;
                 body.clone()
             }
             (_, Some(Response { id, result, error })) => {
@@ -64,8 +65,8 @@ impl Reply {
     }
 
     fn result(&self) -> Value {
-        let response = self.line.as_deref().and_then(|line| serde_json::from_slice::<Response<'_>>(line).ok());
-        let result = response.and_then(|response| serde_json::from_str(response.result?.get()).ok());
+        let response = self.line.as_deref().and_then(|line| json::read_bytes::<Response<'_>>(line).ok());
+        let result = response.and_then(|response| json::read(response.result?.get()).ok());
         result.unwrap_or_default()
     }
 }

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use toolwarrant_base::json;
 use toolwarrant_base::text::Secret;
 
 #[derive(Clone, Debug, Serialize)]
@@ -81,7 +82,7 @@ proptest! {
             true => serde_json::to_string_pretty(&page).expect("JSON"),
             false => serde_json::to_string(&page).expect("JSON"),
         };
-        let value: &serde_json::value::RawValue = serde_json::from_str(&json).expect("JSON");
+        let value: &serde_json::value::RawValue = json::read(&json).expect("JSON");
         let quoted = serde_json::to_string(&json).expect("JSON");
         let head = "{\"id\":\"7\",\"text\":";
         let behind = CLOSE.strip_prefix('"').expect("the end of the string");

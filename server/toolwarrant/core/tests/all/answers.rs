@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Caller, Credentials};
 use toolwarrant_core::args::{Arguments, Reader};
@@ -140,7 +141,7 @@ impl Server {
     }
 
     async fn call(&self, caller: &Caller, tool: &str) -> Result<Answer, Failure> {
-        let arguments: &RawValue = serde_json::from_str("{}").expect("an object");
+        let arguments: &RawValue = json::read("{}").expect("an object");
         let asked = ToolCall { tool, arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
         self.pipeline.call(&self.pipeline.charge_budget(caller, None, 1)?, asked).await
     }

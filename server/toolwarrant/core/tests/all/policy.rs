@@ -4,6 +4,7 @@ use crate::pipeline::{make_key, start_pipeline};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::args::{Arguments, Reader};
@@ -93,7 +94,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let nonces = Nonces::new(clock.clone());
         caller.nonce = nonces.take(&caller, &n.to_string(), 0, false).ok().map(Arc::new);
         let (pipeline, tasks, _folder) = start_pipeline(Shop(says), Arc::clone(&access), nonces, &clock);
-        let arguments: &RawValue = serde_json::from_str("{}").unwrap();
+        let arguments: &RawValue = json::read("{}").unwrap();
         let asked =
             ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
         pipeline.call(&pipeline.charge_budget(&caller, None, 1).unwrap(), asked).await.unwrap();

@@ -7,6 +7,7 @@ mod quick;
 
 use message::{Members, VERSION, is_id};
 pub(super) use message::{Message, ParamMembers, Params, RpcRequest, present};
+use toolwarrant_base::json;
 
 use crate::context::{reason, without_mark};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
@@ -49,7 +50,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
     };
     match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
         Some(b'[') => {
-            let Batch(members) = serde_json::from_str(text).map_err(|error| match error.classify() {
+            let Batch(members) = json::read(text).map_err(|error| match error.classify() {
                 Category::Data => UnreadableBody::NotRpc(words![reason(&error)]),
                 _ => not_json(error),
             })?;
@@ -61,7 +62,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
         }
         Some(b'{') => message(text).map_err(not_json).map(Body::One),
         _ => {
-            serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
+            json::read::<&RawValue>(text).map_err(not_json)?;
             Err(UnreadableBody::NotRpc("the body is neither an object nor a list".into()))
         }
     }
@@ -100,7 +101,7 @@ fn parse_unusual(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if !json.trim_start().starts_with('{') {
         return Ok(Message::Invalid { id: None, what: words![Echo::of(json), " is no JSON-RPC message"] });
     }
-    let members: Members<'_> = match serde_json::from_str(json) {
+    let members: Members<'_> = match json::read(json) {
         Ok(members) => members,
         Err(error) if error.classify() == Category::Data => {
             return Ok(Message::Invalid { id: None, what: words!["this is no JSON-RPC message: ", reason(&error)] });

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
@@ -54,7 +55,7 @@ pub(super) fn write_call(
         members(catalogue, id, TaskStatus::Dispatched, (*accepted_at, None))
     });
     let json = Bytes::from(answer);
-    let told: &RawValue = serde_json::from_slice(&json)?;
+    let told: &RawValue = json::read_bytes(&json)?;
     match made {
         Some(members) => Ok(answers.new_task(id, &members?, told)),
         None => Answer::of(&told, answers.frame(id, revision)),
@@ -76,10 +77,10 @@ pub(super) fn write_task(
         finished_at: Option<Timestamp>,
     }
     let json = Bytes::from(answer);
-    let Read { task_id, status, created_at, finished_at } = serde_json::from_slice(&json)?;
+    let Read { task_id, status, created_at, finished_at } = json::read_bytes(&json)?;
     let members = members(catalogue, task_id, status, (created_at, finished_at))?;
     match status.is_terminal() {
-        true => answers.task_with_result(id, &members, serde_json::from_slice(&json)?),
+        true => answers.task_with_result(id, &members, json::read_bytes(&json)?),
         false => Ok(answers.task(id, &members)),
     }
 }

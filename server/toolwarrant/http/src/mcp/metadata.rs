@@ -15,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use toolwarrant_base::json;
 use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 use toolwarrant_core::args::read_text;
@@ -99,7 +100,6 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
 
 /// Returns true if the request declares the extension for tasks, which it does for itself alone.
 pub(super) fn follows(request: &RpcRequest<'_>) -> bool {
-    // A `Value` would read JSON inside of some strings, too, to any depth.
     let meta = own(request).and_then(|own| object::<Meta<'_>>(own.meta?));
     let capabilities = meta.and_then(|meta| object::<Capabilities<'_>>(meta.capabilities?));
     let extensions = capabilities.and_then(|capabilities| object::<Extensions<'_>>(capabilities.extensions?));
@@ -157,7 +157,7 @@ struct TaskParams<'a> {
 
 /// Rejects a list of an object's values, which serde would accept.
 fn object<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
-    json.get().starts_with('{').then(|| serde_json::from_str(json.get()).ok()).flatten()
+    json.get().starts_with('{').then(|| json::read(json.get()).ok()).flatten()
 }
 
 impl Mirror {

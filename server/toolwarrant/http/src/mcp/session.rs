@@ -12,6 +12,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 use std::sync::LazyLock;
+use toolwarrant_base::json;
 use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
@@ -209,7 +210,7 @@ impl<H: Handlers> Session<'_, H> {
         let params = request
             .params_json()
             .ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
-        let call: CallParams<'p> = serde_json::from_str(params.get()).map_err(|error| {
+        let call: CallParams<'p> = json::read(params.get()).map_err(|error| {
             let what = reason(&error);
             Failure::new(role, words!["`params` of tools/call: ", what])
         })?;

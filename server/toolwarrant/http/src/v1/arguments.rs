@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use toolwarrant_base::json;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 use toolwarrant_core::args;
@@ -88,7 +89,7 @@ fn of_body(body: &[u8]) -> Result<Vec<Member<'_>>, Words> {
     let not_json = |error: serde_json::Error| {
         words!["the body is not JSON: ", reason(&error), " at line ", error.line(), " column ", error.column()]
     };
-    let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+    let raw: &RawValue = json::read(text).map_err(not_json)?;
     let Some(members) = args::members(raw.get()) else {
         return Err(words!["the body is ", Echo::of(raw.get()), ", not an object"]);
     };

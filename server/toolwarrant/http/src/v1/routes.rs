@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{Catalogue, ContractDef, ToolDef};
 
 /// A GET of it needs no signature.
@@ -90,7 +91,7 @@ impl Route {
         let http = tool.http.as_ref()?;
         let parameter = |part: &'static str| part.strip_prefix('{')?.strip_suffix('}');
         let segment = |part| parameter(part).map_or(Segment::Literal(part), Segment::Parameter);
-        let schema: Value = serde_json::from_str(tool.input_schema).unwrap_or_default();
+        let schema: Value = json::read(tool.input_schema).unwrap_or_default();
         let kind = |schema: &Value| if schema["type"] == "string" { ArgumentKind::Text } else { ArgumentKind::Json };
         let arguments = schema["properties"].as_object().into_iter().flatten();
         Some(Self {
@@ -129,7 +130,7 @@ impl Route {
         let known = self.arguments.get(argument) == Some(&ArgumentKind::Json)
             && plain(&text)
             && !text.ends_with(char::is_whitespace);
-        if known && serde_json::from_str::<Value>(&text).is_ok() {
+        if known && json::read::<Value>(&text).is_ok() {
             return text.into_owned();
         }
         Value::from(text).to_string()

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
 use toolwarrant_audit::{Anchor, TAIL_MAX, end_of_trail, read_after, tail};
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::{ChainKey, KeyRing};
 use toolwarrant_base::random::Random;
 
@@ -62,12 +63,12 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
                 None => Ok((Vec::new(), end_of_trail(folder)?)),
             });
             let (lines, end) = found.await?;
-            let lines: Vec<_> = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect();
+            let lines: Vec<_> = lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect();
             Ok(json!({"lines": lines, "next": format!("{}:{}", end.day, end.offset)}))
         }
         AuditCommand::Tail { lines, follow: _ } => {
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
-            Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
+            Ok(lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect())
         }
         AuditCommand::List(query) => trail::list(context, *query).await,
         AuditCommand::Verify => verify_trail(context).await,

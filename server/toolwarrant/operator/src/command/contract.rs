@@ -2,10 +2,11 @@
 
 use super::answer::{CommandAnswer, refusal};
 use serde_json::{Value, json};
+use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 
 fn schema(json: &str) -> Value {
-    serde_json::from_str(json).unwrap_or_default()
+    json::read(json).unwrap_or_default()
 }
 
 pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> CommandAnswer {

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use toolwarrant_base::json;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::history::describe_history;
 use toolwarrant_tasks::store::{CallFacts, Identity, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows};
@@ -134,7 +135,7 @@ pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer
     if let Some(CallFacts { request_id, key_id, arguments }) = call {
         shown["request_id"] = json!(request_id);
         shown["key_id"] = json!(key_id);
-        shown["arguments"] = json!(arguments.and_then(|json| serde_json::from_str::<Value>(&json).ok()));
+        shown["arguments"] = json!(arguments.and_then(|json| json::read::<Value>(&json).ok()));
     }
     let (timeline, entries) = (context.store.timeline(id).await?, context.store.entries(id).await?);
     if let Some(members) = shown.as_object_mut() {

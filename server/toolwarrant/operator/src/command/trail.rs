@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::{TrailPlace, VisitedPart, visit_back};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 
 /// Selects lines of the audit trail.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -141,7 +142,7 @@ impl Wanted {
         if !self.0.iter().all(|(_, _, finder)| finder.find(line).is_some()) {
             return None;
         }
-        let parsed: Value = serde_json::from_slice(line).ok()?;
+        let parsed: Value = json::read_bytes(line).ok()?;
         let has = |members: &[&str], value: &str| {
             members.iter().any(|member| parsed.pointer(&format!("/{member}")).is_some_and(|found| found == value))
         };

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use toolwarrant_audit::visit_back;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_core::act::{ActFilter, StoredAct};
 use toolwarrant_store::Store;
 
@@ -64,7 +65,7 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<V
 fn read_lines(trail: &Path) -> io::Result<(HashMap<String, Timestamp>, Option<Timestamp>, bool)> {
     let (mut lines, mut oldest) = (HashMap::new(), None);
     let part = visit_back(trail, None, VERIFIED, &mut |line| {
-        if let Ok(SeenLine { time, act_id }) = serde_json::from_slice(line) {
+        if let Ok(SeenLine { time, act_id }) = json::read_bytes(line) {
             oldest = Some(time);
             lines.extend(act_id.map(|id| (id, time)));
         }

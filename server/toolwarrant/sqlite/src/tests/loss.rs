@@ -3,6 +3,7 @@
 use super::super::watermark::path_of;
 use super::*;
 use rusqlite::OpenFlags;
+use toolwarrant_base::json;
 use toolwarrant_core::store::Labels;
 use toolwarrant_store::Recovery;
 
@@ -96,7 +97,7 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
     let store = open(folder.path());
     let sequence = || -> serde_json::Value {
         let text = fs::read(path_of(&database(folder.path()))).unwrap();
-        serde_json::from_slice::<serde_json::Value>(&text).unwrap()["sequence"].clone()
+        json::read_bytes::<serde_json::Value>(&text).unwrap()["sequence"].clone()
     };
     assert_eq!(sequence(), 1);
     store.put_application(application("a", "first"), vec![]).await.unwrap();
@@ -136,8 +137,8 @@ async fn commits_are_below_the_watermark_after_a_while_even_without_a_change_of_
     drop(often);
     let raised = fs::read(path_of(&path)).unwrap();
     drop(store);
-    let after: serde_json::Value = serde_json::from_slice(&fs::read(path_of(&path)).unwrap()).unwrap();
-    let raised: serde_json::Value = serde_json::from_slice(&raised).unwrap();
+    let after: serde_json::Value = json::read_bytes(&fs::read(path_of(&path)).unwrap()).unwrap();
+    let raised: serde_json::Value = json::read_bytes(&raised).unwrap();
     assert_eq!(after["newest_task"], raised["newest_task"]);
 }
 

@@ -4,6 +4,7 @@ use crate::executor::Write;
 use crate::machine::Sent;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use toolwarrant_base::json;
 use toolwarrant_base::text::{Secret, clean};
 use toolwarrant_core::catalogue::Catalogue;
 
@@ -21,15 +22,15 @@ pub(super) fn conceal(catalogue: Option<&Catalogue>, write: &Write, mut sent: Se
 
 /// Returns true if a text repeats one of these arguments, or is cut off within one.
 fn repeats_secret(text: &str, secrets: &[&str], arguments: &str) -> bool {
-    let Ok(arguments) = serde_json::from_str::<BTreeMap<&str, &RawValue>>(arguments) else { return false };
+    let Ok(arguments) = json::read::<BTreeMap<&str, &RawValue>>(arguments) else { return false };
     let begin = text.strip_suffix('…').unwrap_or_default();
     let repeats = |secret: &str| {
         let mut parts = (1..secret.len()).filter_map(|end| secret.get(..end));
         !secret.is_empty() && (text.contains(secret) || parts.any(|part| begin.ends_with(part)))
     };
     secrets.iter().filter_map(|name| arguments.get(name)).any(|value| {
-        let one = serde_json::from_str::<String>(value.get()).map(|secret| vec![secret]);
-        let given = one.or_else(|_| serde_json::from_str(value.get())).map(Secret::new);
+        let one = json::read::<String>(value.get()).map(|secret| vec![secret]);
+        let given = one.or_else(|_| json::read(value.get())).map(Secret::new);
         given.is_ok_and(|given| {
             given.expose().iter().any(|secret| repeats(Secret::new(clean(secret).into_owned()).expose()))
         })

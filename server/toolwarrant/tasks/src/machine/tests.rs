@@ -2,6 +2,7 @@
 
 use super::super::task::{Probe, TaskPolicy};
 use super::*;
+use toolwarrant_base::json;
 use toolwarrant_core::tasks::UpstreamReport;
 
 mod provability;
@@ -421,6 +422,6 @@ fn an_event_is_the_same_after_it_was_stored() {
     for event in events.chain(rest) {
         let noted = Noted { event, obstacle: Some("o".to_owned()), unreadable: None, resend: Some(Resend::NoEffect) };
         let stored = serde_json::to_string(&noted).unwrap();
-        assert_eq!(serde_json::from_str::<Noted>(&stored).unwrap(), noted, "{stored}");
+        assert_eq!(json::read::<Noted>(&stored).unwrap(), noted, "{stored}");
     }
 }

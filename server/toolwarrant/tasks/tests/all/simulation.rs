@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_base::text::Secret;
@@ -395,7 +396,7 @@ impl Worlds {
     /// Reads the options of `cargo xtask drill soak`, one JSON value.
     fn from_options(few: u64) -> Self {
         let few = Self { worlds: few, pairs: None, first: 0, seed: None };
-        std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
+        std::env::var("DRILL").map_or(few, |json| json::read(&json).expect("the options of this drill"))
     }
 }
 

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 use toolwarrant::Timestamp;
+use toolwarrant::base::json;
 use toolwarrant::text::{Remark, Untrusted};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,9 +62,9 @@ impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
         Ok(match json.as_bytes() {
-            [b'"', ..] => Self(Some(serde_json::from_str(json).map_err(D::Error::custom)?), true),
+            [b'"', ..] => Self(Some(json::read(json).map_err(D::Error::custom)?), true),
             [b'-' | b'0'..=b'9', ..] => {
-                let number: Number = serde_json::from_str(json).map_err(D::Error::custom)?;
+                let number: Number = json::read(json).map_err(D::Error::custom)?;
                 Self(Some(number.to_string().into()), false)
             }
             _ => Self::default(),
@@ -106,7 +107,7 @@ pub(super) fn find_members<'a, const N: usize>(
             Ok(found)
         }
     }
-    serde_json::Deserializer::from_str(text).deserialize_map(Found(names)).ok()
+    json::deserializer(text).ok()?.deserialize_map(Found(names)).ok()
 }
 
 /// Reads rows one by one, so that a row that `keep` refuses costs no memory. Counts all rows.
@@ -137,7 +138,7 @@ fn read_list<T>(text: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> 
         }
     }
     let most = ROWS_FREE + LENGTHS * text.len() / size_of::<T>().max(1);
-    serde_json::Deserializer::from_str(text).deserialize_any(Rows(most, keep))
+    json::deserializer(text)?.deserialize_any(Rows(most, keep))
 }
 
 /// The rows that any answer may have, and the memory of more rows in lengths of the answer.
@@ -162,7 +163,7 @@ impl<T> Rows<T> {
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let data = <&RawValue>::deserialize(deserializer)?.get();
-        Self::read(data, |row| serde_json::from_str(row).map(Some)).map_err(D::Error::custom)
+        Self::read(data, |row| json::read(row).map(Some)).map_err(D::Error::custom)
     }
 }
 
@@ -194,7 +195,7 @@ impl Judged {
     /// Interprets an answer. One that is not in the platform's form comes from a gateway, and only
     /// its status counts.
     pub(super) fn of(answer: &Response<impl AsRef<[u8]>>, now: Timestamp) -> Self {
-        let (status, envelope) = (answer.status(), serde_json::from_slice::<Envelope<'_>>(answer.body().as_ref()));
+        let (status, envelope) = (answer.status(), json::read_bytes::<Envelope<'_>>(answer.body().as_ref()));
         let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
         let Envelope { code, msg, ts, data, trace_id } = envelope;
         let code = code.map(|Int(code)| code);
@@ -269,8 +270,7 @@ struct StartedRow {
 
 impl<'de> Deserialize<'de> for Started {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let rows =
-            |text: &str| serde_json::from_str::<Rows<_>>(text).map(|Rows { rows, .. }| rows).map_err(D::Error::custom);
+        let rows = |text: &str| json::read::<Rows<_>>(text).map(|Rows { rows, .. }| rows).map_err(D::Error::custom);
         let data = <&RawValue>::deserialize(deserializer)?.get();
         let lists = find_members(data, ["successList", "failList", "failedList"]).unwrap_or_default();
         if lists == [None; 3] {

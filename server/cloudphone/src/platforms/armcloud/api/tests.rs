@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use std::task::Poll;
+use toolwarrant::base::json;
 use toolwarrant::text::Secret;
 
 const PAD: &str = "AC1";
@@ -168,7 +169,7 @@ fn only_a_refusal_of_the_credentials_or_of_the_call_is_known_to_come_before_the_
 
 #[test]
 fn rows_come_in_every_shape_and_numbers_as_texts() {
-    let rows = |data: Value| serde_json::from_str::<Rows<Int>>(&data.to_string()).ok().map(|Rows { rows, .. }| rows);
+    let rows = |data: Value| json::read::<Rows<Int>>(&data.to_string()).ok().map(|Rows { rows, .. }| rows);
     for (data, expected) in [
         (json!([1, "2", " 3 "]), Some(vec![Int(1), Int(2), Int(3)])),
         (json!({"total": 1, "pageData": ["-4"], "page": 1}), Some(vec![Int(-4)])),
@@ -182,7 +183,7 @@ fn rows_come_in_every_shape_and_numbers_as_texts() {
     ] {
         assert_eq!(rows(data.clone()), expected, "{data}");
     }
-    let one = serde_json::from_str::<Rows<BTreeMap<String, Int>>>(r#"{"code": "6"}"#).expect("one row");
+    let one = json::read::<Rows<BTreeMap<String, Int>>>(r#"{"code": "6"}"#).expect("one row");
     assert_eq!(one, Rows { rows: vec![BTreeMap::from([("code".to_owned(), Int(6))])], count: 1, form: Form::One });
 }
 

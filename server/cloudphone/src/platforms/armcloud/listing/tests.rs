@@ -7,6 +7,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use toolwarrant::Timestamp;
+use toolwarrant::base::json;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant_memory::Memory;
 
@@ -46,7 +47,7 @@ impl FakeLists {
 }
 
 fn rows(data: serde_json::Value) -> Result<PadRows, NoList> {
-    Ok(serde_json::from_str(&data.to_string()).unwrap())
+    Ok(json::read(&data.to_string()).unwrap())
 }
 
 impl Lists for FakeLists {
@@ -240,7 +241,7 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
         (r#"{"padCode":"A"}"#, without(&["C"], Some(vec![("A", "B"), ("B", "C")])), "C A>B B>C"),
         (r#"{"padCode":"A"}"#, without(&["X"], Some(vec![("A", "B"), ("B", "A")])), "gone"),
     ] {
-        let known: Pad = serde_json::from_str(known).unwrap();
+        let known: Pad = json::read(known).unwrap();
         let described = match listing(state).read_one(&known).await.unwrap() {
             None => "gone".to_owned(),
             Some((pad, recoded)) => {
@@ -255,7 +256,7 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
 #[tokio::test]
 async fn a_deleted_pad_is_none() {
     let deleted = r#"[{"padCode":"A","padStatus":25},{"padCode":"B","padStatus":-1},{"padCode":"C","padStatus":24}]"#;
-    let PadRows { pads, .. } = serde_json::from_str(deleted).unwrap();
+    let PadRows { pads, .. } = json::read(deleted).unwrap();
     assert_eq!(pads.iter().map(Pad::is_deleted).collect::<Vec<_>>(), [true, true, false]);
 }
 

@@ -8,11 +8,12 @@ use crate::phones::port::DeviceReading;
 use std::fmt::Write;
 use std::time::Duration;
 use toolwarrant::Timestamp;
+use toolwarrant::base::json;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 
 fn read(data: &str) -> PadRows {
-    serde_json::from_str(data).unwrap()
+    json::read(data).unwrap()
 }
 
 fn pad(row: &str) -> Pad {
@@ -45,7 +46,7 @@ fn rows_are_found_in_every_form_of_answer() {
         assert_eq!((pads.len(), all, pages), (codes, count, paged), "{data}");
     }
     for data in [r#""busy""#, "7", "{}", r#"{"total":3}"#, r#"{"pageData":"none"}"#] {
-        assert!(serde_json::from_str::<PadRows>(data).is_err(), "{data} must not pass for a platform without pads");
+        assert!(json::read::<PadRows>(data).is_err(), "{data} must not pass for a platform without pads");
     }
 }
 
@@ -65,16 +66,15 @@ fn members_are_read_with_any_type() {
     }
     let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
     assert_eq!(long.pad_name.unwrap().as_str().chars().count(), 64);
-    assert_eq!(serde_json::from_str::<Pad>(&serde_json::to_string(&strings).unwrap()).unwrap(), strings);
+    assert_eq!(json::read::<Pad>(&serde_json::to_string(&strings).unwrap()).unwrap(), strings);
 }
 
 #[test]
 fn changes_of_codes_are_read_and_others_are_none() {
     let CodeChanges(changes) =
-        serde_json::from_str(r#"{"records":[{"oldPadCode":"A","newPadCode":"B","x":1},{"oldPadCode":"C"},null]}"#)
-            .unwrap();
+        json::read(r#"{"records":[{"oldPadCode":"A","newPadCode":"B","x":1},{"oldPadCode":"C"},null]}"#).unwrap();
     assert_eq!(changes, [Recoded { from: "A".into(), to: "B".into() }]);
-    assert_eq!(serde_json::from_str(r#"{"oldPadCode":"A","newPadCode":"B"}"#).ok(), Some(CodeChanges(changes)));
+    assert_eq!(json::read(r#"{"oldPadCode":"A","newPadCode":"B"}"#).ok(), Some(CodeChanges(changes)));
 }
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -225,16 +225,15 @@ fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
 #[test]
 fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_no_more_pads_than_its_length_allows() {
     let zeros = format!("[0{}]", ",0".repeat(1_000_000));
-    let read: PadRows = serde_json::from_str(&zeros).expect("a list");
+    let read: PadRows = json::read(&zeros).expect("a list");
     assert_eq!((read.count, read.pads.capacity(), read.paged), (1_000_001, 0, false));
     let members = format!("{{{}\"pageData\":[]}}", r#""x":[[0]],"#.repeat(100_000));
-    assert_eq!(serde_json::from_str::<PadRows>(&members).expect("a page").count, 0);
-    let list =
-        |count: usize| serde_json::from_str::<PadRows>(&format!("[{}{{}}]", r#"{"padCode":"1"},"#.repeat(count)));
+    assert_eq!(json::read::<PadRows>(&members).expect("a page").count, 0);
+    let list = |count: usize| json::read::<PadRows>(&format!("[{}{{}}]", r#"{"padCode":"1"},"#.repeat(count)));
     assert_eq!(list(1_000).expect("a short list").pads.len(), 1_000);
     assert!(list(100_000).is_err(), "their memory is far more than eight times their length");
     // As long as a real row.
     let row = format!(r#"{{"padCode":"1","padIp":"{}"}},"#, "1".repeat(200));
-    let read: PadRows = serde_json::from_str(&format!("[{}{{}}]", row.repeat(20_000))).expect("a long list");
+    let read: PadRows = json::read(&format!("[{}{{}}]", row.repeat(20_000))).expect("a long list");
     assert_eq!((read.pads.len(), read.count), (20_000, 20_001));
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::phones::port::{InputError, Screen};
 use serde_json::{Value, json};
 use toolwarrant::base::SplitMix;
+use toolwarrant::base::json;
 use toolwarrant::text::deceives;
 
 const NOTES: [u32; 2] = [112, 420];
@@ -14,7 +15,7 @@ const BACK: [u32; 2] = [40, 70];
 const SWITCH: [u32; 2] = [298, 135];
 
 async fn put(sim: &Sim, index: u32, input: Value) -> Result<(), InputError> {
-    sim.input(&device_id(index), &serde_json::from_value(input).unwrap()).await
+    sim.input(&device_id(index), &json::convert(&input).unwrap()).await
 }
 
 pub(super) async fn touch_switch(sim: &Sim, index: u32) {

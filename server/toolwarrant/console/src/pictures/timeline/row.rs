@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::json;
 use toolwarrant_tasks::machine::{Event, Noted, Refusal, Sent};
 use toolwarrant_tasks::task::{Phase, TaskStatus, Verdict};
 
@@ -29,7 +30,7 @@ type LaneMark = (usize, &'static str, String);
 pub(super) fn read_rows(timeline: &Value) -> Vec<StoredRow> {
     let read = |row: &Value| {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        let event = serde_json::from_value::<Noted>(row["event"].clone()).ok().map(|noted| noted.event);
+        let event = json::convert::<Noted>(&row["event"]).ok().map(|noted| noted.event);
         Some(StoredRow { at: text("at").parse().ok()?, phase: text("phase"), what: text("what"), event })
     };
     timeline.as_array().into_iter().flatten().filter_map(read).collect()

@@ -3,6 +3,7 @@
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use toolwarrant_base::json;
 use toolwarrant_base::wording::Words;
 
 pub(super) const VERSION: &str = r#""2.0""#;
@@ -50,7 +51,7 @@ impl<'a> RpcRequest<'a> {
     pub(crate) fn params_json(&self) -> Option<&'a RawValue> {
         match self.params {
             Params::Absent => None,
-            Params::Read(_) | Params::Unusual => serde_json::from_str::<Members<'a>>(self.json).ok()?.params,
+            Params::Read(_) | Params::Unusual => json::read::<Members<'a>>(self.json).ok()?.params,
         }
     }
 }

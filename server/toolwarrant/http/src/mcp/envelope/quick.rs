@@ -5,12 +5,13 @@ use super::message::{Message, ParamMembers, Params, RpcRequest, VERSION, is_id};
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
+use toolwarrant_base::json;
 
 /// Returns `None` for any message but a valid request.
 pub(super) fn read_request(json: &str) -> Option<Message<'_>> {
     // A derived reader would accept a list of an object's values as the object.
     json.trim_start().strip_prefix('{')?;
-    let Usual { jsonrpc, id, method, params, .. } = serde_json::from_str(json).ok()?;
+    let Usual { jsonrpc, id, method, params, .. } = json::read(json).ok()?;
     let (id, method) = (id.get(), toolwarrant_core::args::read_text(method.get())?);
     let params = params.map_or(Params::Absent, Params::Read);
     let sound = jsonrpc.get() == VERSION && is_id(id);

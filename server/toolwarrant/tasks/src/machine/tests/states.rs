@@ -2,6 +2,7 @@
 //! phase, a picture of all of them, and tables with the ends that the machine gives.
 
 use super::*;
+use toolwarrant_base::json;
 
 const PAGE: &str = include_str!("../../../../../../docs/states.md");
 
@@ -21,7 +22,7 @@ const READINGS: [(&str, Provability, Verdict, bool); 8] = [
 #[test]
 fn the_page_of_states_shows_each_phase_and_each_end() {
     // Serde's message lists the phases, so a new one cannot be missing here.
-    let message = serde_json::from_str::<Phase>("\"\"").expect_err("no phase").to_string();
+    let message = json::read::<Phase>("\"\"").expect_err("no phase").to_string();
     let phases: Vec<_> = message.split('`').skip(3).step_by(2).filter(|name| *name != "done").collect();
     let picture: Vec<_> = PAGE.split("```").nth(1).expect("a picture").split_whitespace().collect();
     let ends = TaskStatus::ENDS.iter().map(|status| status.as_str());
