@@ -54,3 +54,13 @@ pub(crate) fn is_keyword(name: &str) -> bool {
         type typeof unsafe unsized use virtual where while yield abstract become";
     KEYWORDS.split_whitespace().any(|keyword| keyword == name)
 }
+
+/// Returns true for the name of a device of Windows, where no file can have it.
+pub(crate) fn is_device(name: &str) -> bool {
+    let is_port = |rest: &str| matches!(rest.as_bytes(), [b'0'..=b'9']);
+    ["aux", "con", "nul", "prn"].contains(&name)
+        || ["com", "lpt"].into_iter().filter_map(|kind| name.strip_prefix(kind)).any(is_port)
+}
+
+pub(crate) const NO_DEVICE: &str =
+    "Windows keeps the names aux, con, nul, prn, com0 to com9 and lpt0 to lpt9 for devices: choose another";

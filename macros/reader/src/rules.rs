@@ -35,7 +35,7 @@ rules! {
     /// Every key is known and has the right type, and no required key is missing.
     Shape = "shape",
     /// Types are UpperCamelCase, all other names are lower_snake_case. A name is not a Rust keyword
-    /// and is short enough for every client.
+    /// and is short enough for every client. A file can have the name of a tool on every system.
     Name = "name",
     /// A name is declared once.
     DuplicateName = "duplicate-name",

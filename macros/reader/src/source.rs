@@ -75,8 +75,12 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
             report.add(Rule::DuplicateName, place, format!("`{}` stands here twice", **name), None);
             continue;
         }
-        if !names::is_snake(name) || names::is_keyword(name) {
-            let help = Some("a file of tools/ is named in lower_snake_case, as the file of its handlers is".to_owned());
+        if !names::is_snake(name) || names::is_keyword(name) || names::is_device(name) {
+            let help = match names::is_device(name) {
+                true => names::NO_DEVICE,
+                false => "a file of tools/ is named in lower_snake_case, as the file of its handlers is",
+            };
+            let help = Some(help.to_owned());
             report.add(Rule::Name, place, format!("`{}` is no usable name of a file", **name), help);
             known.push(name);
             continue;

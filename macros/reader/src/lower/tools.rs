@@ -95,6 +95,10 @@ impl Lowering<'_> {
         let raw::Tool { name, permission, target, effect, http, task, args, example, .. } = &**raw;
         let raw::Tool { title, summary, use_when, not_when, returns, notes, .. } = &**raw;
         require_name(self.file, name, self.report);
+        if names::is_device(name) {
+            let message = format!("no file can be named `{}.json` on Windows", **name);
+            self.add(Rule::Name, name, message, Some(names::NO_DEVICE.to_owned()));
+        }
         if name.len() > MAX_NAME {
             let message = format!("this name has {} characters; clients take {MAX_NAME}", name.len());
             self.add(Rule::TooLong, name, message, Some("shorten it".to_owned()));
