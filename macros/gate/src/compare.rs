@@ -263,6 +263,7 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
                 outward(out),
             ]
         }
+        _ if takes_old && gives_old => vec![],
         _ => {
             let (is_wider, is_tighter) = (
                 takes_old || !is_to_blame(pair, key, |only| admits((only, name), (&pair.old, name))),

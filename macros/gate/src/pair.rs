@@ -46,6 +46,7 @@ impl Pair {
         // Former forms are compared with the tools that must read them.
         for facts in [&mut pair.old, &mut pair.new] {
             facts.retain(|key, _| !key.starts_with("stored."));
+            facts.iter_mut().for_each(|(key, value)| sort_set(key, value));
         }
         expand_cases(&mut pair.old, &new.facts);
         expand_cases(&mut pair.new, &old.facts);
@@ -153,4 +154,26 @@ fn expand_cases(facts: &mut Facts, other: &Facts) {
             facts.extend(cases.iter().map(|case| (format!("{task}.case.{case}.{term}"), value.clone())));
         }
     }
+}
+
+/// Writes a set in one way: ranges of characters are merged.
+fn sort_set(key: &str, value: &mut Value) {
+    let Value::Array(members) = value else { return };
+    match key.rsplit('.').next() {
+        Some("charset") => *members = merge(members).into_iter().map(Value::from).collect(),
+        Some("formerly") => members.sort_by_key(Value::to_string),
+        _ => {}
+    }
+}
+
+fn merge(charset: &[Value]) -> Vec<String> {
+    let ends = |range: &str| Some((range.chars().next()?, range.chars().next_back()?));
+    let mut ranges: Vec<_> = charset.iter().filter_map(|range| ends(range.as_str()?)).collect();
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, range| {
+        let touches = u32::from(next.0) <= u32::from(range.1) + 1;
+        range.1 = if touches { range.1.max(next.1) } else { range.1 };
+        touches
+    });
+    ranges.into_iter().map(|(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") }).collect()
 }

@@ -23,7 +23,7 @@ fn others(value: &Value) -> Vec<Option<Value>> {
         Value::String(text) => vec![json!(format!("{text} x"))],
         Value::Array(all) => {
             let mut more = all.clone();
-            more.push(json!("another"));
+            more.push(json!("é"));
             vec![Value::Array(more), Value::Array(all.iter().skip(1).cloned().collect())]
         }
         other => panic!("{other} is no value of a fact"),
@@ -70,6 +70,28 @@ fn each_fact_that_changes_alone_is_named_by_a_change() {
         unwatched.len(),
         unwatched[..unwatched.len().min(40)].join("\n")
     );
+}
+
+#[test]
+fn a_set_that_is_written_in_another_way_has_not_changed() {
+    let with = |key: &str, value: Value| {
+        let mut record = record("tests/services/print_shop/spec");
+        record.facts.insert(key.to_owned(), value);
+        record
+    };
+    let (charset, former) = ("type.PrinterId.charset", "tool.print_page.argument.mode.formerly");
+    for (key, before, after) in [
+        (charset, json!(["a-z", "0-9"]), json!(["0-9", "a-z"])),
+        (charset, json!(["-", "a-z"]), json!(["a-m", "k-y", "z", "-", "-"])),
+        (former, json!(["way", "kind"]), json!(["kind", "way"])),
+    ] {
+        assert_eq!(compare(&with(key, before), &with(key, after)).len(), 0, "{key}");
+    }
+    let found = |value| compare(&with(charset, json!(["a-z"])), &with(charset, value))[0].rule.id.clone();
+    assert_eq!([json!(["b-z"]), json!(["a-z", "0"])].map(found), ["id-narrowed", "id-widened"]);
+    let shorter = compare(&with("type.PrinterId.min_length", json!(0)), &with("type.PrinterId.min_length", json!(2)));
+    let ids: Vec<_> = shorter.iter().map(|change| change.rule.id.as_str()).collect();
+    assert_eq!(ids, ["unseen-changed"], "no value is shorter than the prefix");
 }
 
 #[test]
