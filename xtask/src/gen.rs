@@ -3,10 +3,9 @@
 use crate::{rules, tokens};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use toolwarrant_common::{read_text, table_row};
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{GenerateError, Generated, Mode, generate, load, replace};
 
@@ -31,7 +30,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
             None => println!("{page} is unchanged, because `cloudphone {}` fails", arguments.join(" ")),
         }
     }
-    let is_new = |(path, text): &(&PathBuf, &String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text);
+    let is_new = |(path, text): &(&PathBuf, &String)| read_text(&root.join(path)).ok().as_ref() != Some(*text);
     let changed: Vec<_> = wanted.iter().filter(is_new).collect();
     let mut names: Vec<_> = changed.iter().map(|(path, _)| (*path).clone()).collect();
     let mode = if check { Mode::Check } else { Mode::Write };
@@ -59,7 +58,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
 fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
     files.insert("tests/RULES.md".into(), rules::page(root)?);
-    let text = fs::read_to_string(root.join(README)).context(README)?;
+    let text = read_text(&root.join(README)).context(README)?;
     let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));
     let (before, after) = parts.with_context(|| format!("{README} has no place for its table"))?;
     files.insert(README.into(), [before, TABLE.0, &tools(contract), TABLE.1, after].concat());
@@ -76,7 +75,8 @@ fn print(root: &Path, arguments: &[&str]) -> Result<Option<String>> {
 fn tools(contract: &Contract) -> String {
     let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
     for ToolSpec { name, summary, permission, .. } in contract.tools() {
-        let _ = writeln!(table, "| [`{name}`](spec/generated/tools.md#{name}) | {summary} | `{}` |", permission.name);
+        let link = format!("[`{name}`](spec/generated/tools.md#{name})");
+        table += &table_row([link, summary.clone(), format!("`{}`", permission.name)]);
     }
     table
 }

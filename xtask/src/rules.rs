@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
+use toolwarrant_common::table_row;
 
 const RULES: &str = "tests/rules.toml";
 
@@ -40,7 +41,7 @@ pub(crate) fn page(root: &Path) -> Result<String> {
             };
             match (said("rule"), cell) {
                 (Some(rule), Ok(cell)) => {
-                    let _ = writeln!(body, "| {section}.{id} | {rule} | {cell} |");
+                    body += &table_row([format!("{section}.{id}"), rule.to_owned(), cell]);
                 }
                 (None, _) => problems.push(format!("{section}.{id} has no `rule`")),
                 (_, Err(problem)) => problems.push(format!("{section}.{id} {problem}")),

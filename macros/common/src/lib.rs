@@ -5,6 +5,7 @@ mod excerpt;
 pub mod json;
 mod limits;
 mod names;
+mod page;
 pub mod shape;
 mod visible;
 
@@ -14,4 +15,5 @@ pub use limits::{
     deceives,
 };
 pub use names::{nearest, suggestion};
+pub use page::{read_text, table_row};
 pub use visible::{escape_json, escape_line, escape_text};

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use toolwarrant_common::{escape_line, escape_text, suggestion};
+use toolwarrant_common::{escape_line, escape_text, read_text, suggestion};
 use toolwarrant_gate::{Audience, ChangeRule, rule, rules};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule, documents, load, replace};
 
@@ -194,7 +194,7 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
 }
 
 fn read_if_any(path: &Path) -> Done {
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err((format!("cannot read {}: {error}", escape_line(&path.to_string_lossy())), 1))
         }

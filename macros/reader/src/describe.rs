@@ -125,6 +125,10 @@ fn describe_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Str
     format!("{begins} {length} {}", characters(charset))
 }
 
+fn quote(c: char) -> String {
+    if c == '`' { "a backtick".to_owned() } else { format!("`{c}`") }
+}
+
 /// Returns a phrase: `lower-case letters, digits and hyphens`.
 fn characters(charset: &[(char, char)]) -> String {
     const WHOLE: [(&[(char, char)], &str); 4] = [
@@ -153,8 +157,8 @@ fn characters(charset: &[(char, char)]) -> String {
         ('_', '_') => "underscores".to_owned(),
         (':', ':') => "colons".to_owned(),
         (' ', ' ') => "spaces".to_owned(),
-        (from, to) if from == to => format!("`{from}`"),
-        (from, to) => format!("characters from `{from}` to `{to}`"),
+        (from, to) if from == to => quote(from),
+        (from, to) => format!("characters from {} to {}", quote(from), quote(to)),
     }));
     let last = names.pop().unwrap_or_default();
     if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }

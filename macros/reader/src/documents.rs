@@ -92,7 +92,7 @@ fn tools_md(contract: &Contract) -> String {
         let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
         let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();
         let twin = tool.http.as_ref().map(|http| format!("`{}`", twin(http))).unwrap_or_default();
-        format!("| [`{name}`](#{name}) | {title} | {callers} | {needs} | {effect} | {twin} |")
+        [format!("[`{name}`](#{name})"), title.clone(), callers, needs, effect.to_owned(), twin]
     });
     table(&mut out, "| tool | what it does | any permission of | needs | effect | HTTP twin |", rows);
     for tool in contract.tools() {
@@ -115,7 +115,8 @@ fn errors_md(contract: &Contract) -> String {
     let rows = contract.errors.iter().map(|error| {
         let ErrorCode { code, http, jsonrpc, meaning, remedy, .. } = &**error;
         let after = if error.retryable { format!("{} s", error.retry_after_seconds) } else { "never".to_owned() };
-        format!("| `{code}` | {after} | {http} | {jsonrpc} | {meaning} | {remedy} | {} |", name_fields(error))
+        let (code, [http, jsonrpc]) = (format!("`{code}`"), [http.to_string(), jsonrpc.to_string()]);
+        [code, after, http, jsonrpc, meaning.clone(), remedy.clone(), name_fields(error)]
     });
     table(&mut out, "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |", rows);
     out

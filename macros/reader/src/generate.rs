@@ -8,8 +8,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use toolwarrant_common::escape_line;
-use toolwarrant_common::json;
+use toolwarrant_common::{escape_line, json, read_text};
 
 const FOLDER: &str = "generated";
 
@@ -62,8 +61,7 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     if !lost.is_empty() {
         return Err(GenerateError::Retired(lost.into_iter().map(|value| format!("`{value}`")).collect()));
     }
-    let changed =
-        wanted.iter().filter(|(path, text)| fs::read_to_string(generated.join(path)).ok().as_ref() != Some(*text));
+    let changed = wanted.iter().filter(|(path, text)| read_text(&generated.join(path)).ok().as_ref() != Some(*text));
     let changed: Vec<_> = changed.collect();
     let (stale, foreign): (Vec<_>, Vec<_>) =
         below(&generated).into_iter().filter(|path| !wanted.contains_key(path)).partition(|path| could_be_ours(path));

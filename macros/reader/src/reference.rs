@@ -4,6 +4,7 @@ use crate::describe::{describe_values, description};
 use crate::model::{Contract, ErrorCode, Field, Kind, NamedType, ToolSpec, Type};
 use serde_json::Value;
 use std::fmt::Write;
+use toolwarrant_common::table_row;
 
 #[must_use]
 pub fn reference(contract: &Contract, tool: &ToolSpec) -> String {
@@ -30,62 +31,51 @@ pub(crate) fn states(contract: &Contract) -> String {
         for (reported, text) in &state.reported {
             let _ = write!(next, "<br>`{reported}` was reported: {text}");
         }
-        format!("| `{}` | {} | {next} |", state.name, state.meaning)
+        [format!("`{}`", state.name), state.meaning.clone(), next]
     });
     table(&mut out, "| state | meaning | what to do next |", rows);
     out
 }
 
-fn failure(error: &ErrorCode) -> String {
+fn failure(error: &ErrorCode) -> [String; 5] {
     let retryable = match error.retryable {
         true => format!("after {} s", error.retry_after_seconds),
         false => "no".to_owned(),
     };
-    format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, name_fields(error))
+    [format!("`{}`", error.code), retryable, error.meaning.clone(), error.remedy.clone(), name_fields(error)]
 }
 
 pub(crate) fn name_fields(error: &ErrorCode) -> String {
     error.fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn table(out: &mut String, head: &str, rows: impl IntoIterator<Item = String>) {
+pub(crate) fn table<const N: usize>(out: &mut String, head: &str, rows: impl IntoIterator<Item = [String; N]>) {
     let mut rows = rows.into_iter().peekable();
     if rows.peek().is_none() {
         return;
     }
-    let columns = head.matches('|').count() - 1;
-    let _ = writeln!(out, "\n{head}\n|{}", "---|".repeat(columns));
-    rows.for_each(|row| out.extend([row.as_str(), "\n"]));
+    let _ = writeln!(out, "\n{head}\n|{}", "---|".repeat(N));
+    out.extend(rows.map(table_row));
 }
 
-fn argument(field: &Field) -> String {
+fn argument(field: &Field) -> [String; 3] {
     let presence = match (&field.default, field.optional) {
         (Some(default), _) => format!("; {default} if left out"),
         (None, true) => "; optional".to_owned(),
         (None, false) => String::new(),
     };
     let secret = if field.secret { "; secret" } else { "" };
-    format!(
-        "| `{}` | {}{presence}{secret} | {}{} |",
-        field.name,
-        describe_values(&field.ty),
-        field.doc,
-        values(&field.ty)
-    )
+    let allowed = format!("{}{presence}{secret}", describe_values(&field.ty));
+    [format!("`{}`", field.name), allowed, format!("{}{}", field.doc, values(&field.ty))]
 }
 
-fn fields(ty: &NamedType, prefix: &str) -> Vec<String> {
+fn fields(ty: &NamedType, prefix: &str) -> Vec<[String; 3]> {
     let Kind::Object(all) = &ty.kind else { return Vec::new() };
     let rows = all.iter().flat_map(|field| {
         let list = if matches!(field.ty, Type::List(_)) { "list of " } else { "" };
         let null = if field.nullable { " or null" } else { "" };
-        let row = format!(
-            "| `{prefix}{}` | {list}{}{null} | {}{} |",
-            field.name,
-            kind(&field.ty),
-            field.doc,
-            values(&field.ty)
-        );
+        let shown = format!("{list}{}{null}", kind(&field.ty));
+        let row = [format!("`{prefix}{}`", field.name), shown, format!("{}{}", field.doc, values(&field.ty))];
         let nested = field.ty.object().map(|inner| fields(inner, &format!("{prefix}{}.", field.name)));
         std::iter::once(row).chain(nested.unwrap_or_default())
     });

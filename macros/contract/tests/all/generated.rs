@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use toolwarrant_common::json;
+use toolwarrant_common::{json, table_row};
 use toolwarrant_reader::{GenerateError, Mode, documents, generate, load};
 
 #[test]
@@ -51,6 +51,78 @@ fn the_folder_is_generated_and_passes_the_check_until_a_file_in_it_differs() {
     assert!(!shop.path("spec/generated/tools/gone.json").exists());
     let same = run(Mode::Check).expect("as written");
     assert!(same.to_string().ends_with(" files: nothing changed"), "{same}");
+}
+
+#[test]
+fn the_line_ends_of_another_system_are_no_change_of_a_generated_file() {
+    let shop = Shop::new();
+    let run = |mode| generate(&shop.path("spec"), mode);
+    run(Mode::Write).expect("written");
+    let files: Vec<_> = documents(&load(&shop.path("spec")).expect("a contract")).into_keys().collect();
+    let rewrite = |change: &dyn Fn(&str) -> String| {
+        for path in files.iter().map(|file| format!("spec/generated/{}", file.display())) {
+            shop.write(&path, &change(&shop.read(&path)));
+        }
+    };
+    for change in [|text: &str| text.replace('\n', "\r\n"), |text: &str| text.replacen("\r\n", "\n", 3)] {
+        rewrite(&change);
+        for mode in [Mode::Check, Mode::Write] {
+            assert_eq!(run(mode).expect("no change").changed, [""; 0].map(Path::new));
+        }
+    }
+    rewrite(&|text| text.replacen('\n', "\r\r\n", 1));
+    assert!(matches!(run(Mode::Check), Err(GenerateError::Stale(stale)) if stale.len() == files.len()));
+}
+
+#[test]
+fn no_text_ends_its_cell_of_a_generated_table() {
+    let shop = Shop::new();
+    for (file, old, new) in [
+        ("errors.toml", "meaning = \"Something is stuck.\"", "meaning = \"The lock | shed\""),
+        ("errors.toml", "remedy = \"Pull it out.\"", "remedy = 'Pull \\| it out.'"),
+        ("types.toml", "charset = \"a-z0-9\"", "charset = \"a-z0-9|`\""),
+        ("types.toml", "What is written on it.", "What is | written on it."),
+        ("tools/printers.toml", "title = \"Look at a printer\"", "title = \"Look | see\""),
+        ("tools/printers.toml", "doc = \"Any weight.\"", "doc = \"Any | weight.\""),
+        ("service.toml", "meaning = \"Nobody knows.\"", "meaning = \"Nobody | knows.\""),
+    ] {
+        shop.edit(&format!("spec/{file}"), old, new);
+    }
+    let documents = documents(&load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}")));
+    let cells = |line: &str| line.replace("\\\\", "").replace("\\|", "").matches('|').count();
+    for page in ["tools.md", "errors.md"].map(|page| &documents[Path::new(page)]) {
+        let tables: Vec<_> = page.split("\n\n").filter(|part| part.starts_with('|')).collect();
+        assert!(tables.iter().any(|table| table.contains("\\|")), "{page}");
+        for table in tables {
+            let mut rows = table.lines().map(cells);
+            let head = rows.next();
+            assert!(rows.all(|row| Some(row) == head), "{table}");
+        }
+    }
+    let row = ["a\nb", "`x|y`", "\\|", "", "c\r\nd"].map(str::to_owned);
+    assert_eq!(table_row(row), "| a b | `x\\|y` | \\\\\\| |  | c d |\n");
+}
+
+/// The linter of the guide takes the version that the schemas name.
+#[test]
+fn an_editor_and_the_compiler_read_one_version_of_toml() {
+    let shop = Shop::new();
+    for (file, old, new) in [
+        (
+            "types.toml",
+            "{ type = \"PrinterId\", doc = \"Identifier.\" }",
+            "{\n  type = \"PrinterId\",\n  doc = \"Identifier.\",\n}",
+        ),
+        ("service.toml", "doc = \"Print.\"", "doc = \"Print\\x2e\""),
+        ("tools/printers.toml", "target = { resource = \"printer\",", "target = { # All.\n  resource = \"printer\","),
+    ] {
+        shop.edit(&format!("spec/{file}"), old, new);
+    }
+    let documents = documents(&load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}")));
+    for (path, schema) in documents.iter().filter(|(path, _)| path.starts_with("editor")) {
+        let schema: Value = serde_json::from_str(schema).expect("JSON");
+        assert_eq!(schema["x-tombi-toml-version"], "v1.1.0", "{}", path.display());
+    }
 }
 
 #[test]

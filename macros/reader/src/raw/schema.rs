@@ -36,6 +36,8 @@ impl TableKeys {
         let schema = json!({"type": "object", "properties": self.properties, "required": required});
         let mut schema = describe(schema, doc);
         schema["title"] = name.into();
+        // The version that the crate `toml` reads, for Tombi.
+        schema["x-tombi-toml-version"] = "v1.1.0".into();
         schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
         if !tables.is_empty() {
             schema["$defs"] = tables.into();

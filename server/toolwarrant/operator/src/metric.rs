@@ -4,7 +4,7 @@
 //! has samples while the program has what it is about: an upstream, a store of replicas, a backup.
 
 use crate::names::Names;
-use std::fmt::Write;
+use toolwarrant_common::table_row;
 use toolwarrant_postgres::COUNTED_MAX;
 use toolwarrant_store::VIOLATIONS_MAX;
 
@@ -109,7 +109,8 @@ pub fn reference(names: &Names) -> String {
     for metric in TABLE {
         let Metric { name, kind, labels, help } = metric;
         let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let _ = writeln!(page, "| `{}{name}` | {kind} | {} | {help} |", metric.prefix(names), labels.join(", "));
+        let name = format!("`{}{name}`", metric.prefix(names));
+        page += &table_row([name, kind.to_string(), labels.join(", "), (*help).to_owned()]);
     }
     page
 }

@@ -2,6 +2,7 @@
 
 use clap::{Arg, Command};
 use std::fmt::Write;
+use toolwarrant_common::table_row;
 
 pub(super) fn page(command: &Command) -> String {
     let name = command.get_name();
@@ -45,8 +46,7 @@ fn section(out: &mut String, title: &str, command: &Command) {
         about.trim_end_matches('.')
     );
     for arg in shown {
-        let cells = [flag(arg), variable(arg), default(arg), help(arg)].map(|cell| cell.replace('|', "\\|"));
-        let _ = writeln!(out, "| {} |", cells.join(" | "));
+        *out += &table_row([flag(arg), variable(arg), default(arg), help(arg)]);
     }
 }
 

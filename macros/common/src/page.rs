@@ -1,0 +1,28 @@
+//! Pages of text that programs write: their line ends, and rows of tables in Markdown.
+
+use std::io;
+use std::path::Path;
+
+/// Reads a text as it was written, if a version control has changed its line ends.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path).map(|text| text.replace("\r\n", "\n"))
+}
+
+/// Returns a row of a table. No text ends its cell or its line, not even in a code span.
+#[must_use]
+pub fn table_row<const N: usize>(cells: [String; N]) -> String {
+    format!("| {} |\n", cells.map(|cell| escape_cell(&cell)).join(" | "))
+}
+
+fn escape_cell(text: &str) -> String {
+    let mut cell = String::with_capacity(text.len());
+    for (n, part) in text.replace("\r\n", "\n").replace('\n', " ").split('|').enumerate() {
+        if n > 0 {
+            let slashes = cell.len() - cell.trim_end_matches('\\').len();
+            cell += &"\\".repeat(slashes + 1);
+            cell.push('|');
+        }
+        cell += part;
+    }
+    cell
+}
