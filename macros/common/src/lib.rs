@@ -2,6 +2,7 @@
 //! no server.
 
 mod excerpt;
+mod joiners;
 pub mod json;
 mod limits;
 mod names;
@@ -10,6 +11,7 @@ pub mod shape;
 mod visible;
 
 pub use excerpt::{Excerpt, excerpt, line_column, shorten};
+pub use joiners::{find_deceiving, is_needed};
 pub use limits::{
     COMMANDS, MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS,
     deceives,

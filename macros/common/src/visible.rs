@@ -4,6 +4,7 @@
 //! Build servers read `##[` and `##vso[` anywhere in a line as commands, and `::` where a line
 //! begins. So `##` is broken, and text from outside begins no line.
 
+use crate::joiners::is_needed;
 use crate::limits::deceives;
 use std::fmt::Write;
 
@@ -27,8 +28,9 @@ pub fn escape_json(text: &str) -> String {
 }
 
 fn write_out(text: &str, write: fn(char, &mut String)) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if (c != '\n' && deceives(c)) || (c == '#' && out.ends_with('#')) {
+    text.char_indices().fold(String::with_capacity(text.len()), |mut out, (at, c)| {
+        let is_hidden = c != '\n' && deceives(c) && !is_needed(&text[..at], c, &text[at + c.len_utf8()..]);
+        if is_hidden || (c == '#' && out.ends_with('#')) {
             write(c, &mut out)
         } else {
             out.push(c)

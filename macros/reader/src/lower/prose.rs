@@ -17,7 +17,7 @@ use crate::source::{ERRORS, SERVICE};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
-use toolwarrant_common::{deceives, nearest};
+use toolwarrant_common::{find_deceiving, nearest};
 use written::{ContractText, collect_texts, own_texts, vocabulary};
 
 pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
@@ -206,7 +206,7 @@ fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
 }
 
 fn plain(ContractText { place, text, .. }: &ContractText<'_>, report: &mut Report) {
-    let odd = text.chars().find(|c| deceives(*c));
+    let odd = find_deceiving(text);
     let tag = text.match_indices('<').any(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('/');
         rest.starts_with(|c: char| c.is_ascii_alphabetic()) && rest.contains('>')

@@ -9,7 +9,7 @@ mod web_url;
 
 pub use cleaning::clean;
 pub use secret::{Json, Secret, to_json};
-pub use toolwarrant_common::deceives;
+pub use toolwarrant_common::{deceives, find_deceiving};
 pub use web_url::{NoWebUrl, WebUrl};
 
 use serde::{Deserialize, Deserializer, Serialize};

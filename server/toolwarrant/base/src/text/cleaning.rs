@@ -3,7 +3,7 @@
 //! Control sequences are those of ECMA-48: with ESC in 7 bits, or with one of U+0080 to U+009F.
 
 use std::borrow::Cow;
-use toolwarrant_common::deceives;
+use toolwarrant_common::{deceives, is_needed};
 
 /// Cleans a text of any length to one line, without control characters and hidden text.
 #[must_use]
@@ -42,13 +42,13 @@ fn one_line(text: &str, cap: usize) -> String {
             between = length > 0;
             continue;
         }
-        if deceives(c) {
+        if deceives(c) && (between || !is_needed(&line, c, rest)) {
             continue;
         }
         for shown in std::mem::take(&mut between).then_some(' ').into_iter().chain([c]) {
             if length == cap {
                 line.truncate(cut_at);
-                line.truncate(line.trim_end().len());
+                line.truncate(line.trim_end_matches(|c| c == ' ' || deceives(c)).len());
                 line.push('…');
                 return line;
             }
@@ -119,6 +119,8 @@ mod tests {
             ("Tray 1", "Tray 1"),
             (" \t Tray\r\n\u{85}\u{2028}\u{a0} 1 ", "Tray 1"),
             ("a\u{202e}b\u{200b}\u{feff}é日", "abé日"),
+            ("گوشی\u{200c}ها", "گوشی\u{200c}ها"),
+            ("a\u{200c}b ی\u{200c} \u{200c}ها ی\u{200c}\u{1b}[31mه", "ab ی ها یه"),
             ("tags \u{e0080}\u{e00ff}", "tags"),
             ("CSI \u{1b}[31mred\u{1b}[0m, \u{9b}1;31mred\u{9b}m", "CSI red, red"),
             ("CSI \u{1b}[3\n1\u{7f}mwith controls", "CSI with controls"),
@@ -154,6 +156,7 @@ mod tests {
             ("日本語日本語日本語", "日本語日本語日…"),
             ("1234567 \u{1b}[31m", "1234567"),
             ("12345678\u{200b} \n", "12345678"),
+            ("123456ی\u{200c}ها", "123456ی…"),
         ] {
             assert_eq!(clean_and_cut(raw, 8), clean, "{raw:?}");
         }

@@ -1,7 +1,7 @@
 //! The rules for the name of an application: short, without hidden characters, and not like an id,
 //! because commands take either.
 
-use toolwarrant_base::text::deceives;
+use toolwarrant_base::text::find_deceiving;
 
 /// In characters.
 pub const APPLICATION_NAME_MAX: usize = 64;
@@ -13,9 +13,9 @@ pub(super) const ID_PREFIX: &str = "app_";
 /// deleted one.
 #[must_use]
 pub fn may_name_application(name: &str) -> bool {
-    let printable = |c: char| c == ' ' || !(c.is_whitespace() || deceives(c));
     (1..=APPLICATION_NAME_MAX).contains(&name.chars().count())
-        && name.chars().all(printable)
+        && !name.contains(|c: char| c != ' ' && c.is_whitespace())
+        && find_deceiving(name).is_none()
         && name.chars().any(char::is_alphanumeric)
         && name.trim_matches(' ') == name
         && !name.starts_with(ID_PREFIX)
@@ -36,8 +36,20 @@ mod tests {
     #[test]
     fn a_name_shows_all_of_itself_and_is_no_id() {
         let longest = "é".repeat(APPLICATION_NAME_MAX);
-        for name in ["a", "demo-read", "Mrs. O'Hara & co (2)", "日本", "नमस्ते", "my app_1", "App_1", &longest]
-        {
+        for name in [
+            "a",
+            "demo-read",
+            "Mrs. O'Hara & co (2)",
+            "日本",
+            "नमस्ते",
+            "my app_1",
+            "App_1",
+            "گوشی\u{200c}ها",
+            "می\u{64e}\u{200c}خواهم",
+            "क्\u{200c}ष",
+            "ශ්\u{200d}රී",
+            &longest,
+        ] {
             assert!(may_name_application(name), "{name}");
         }
         let too_long = "x".repeat(APPLICATION_NAME_MAX + 1);
@@ -53,6 +65,15 @@ mod tests {
             "a\u{a0}b",
             "a\u{202e}b",
             "a\u{200b}",
+            "a\u{200c}b",
+            "گوشی\u{200c}",
+            "دار\u{200c}ها",
+            "گوشی\u{200c}\u{200c}ها",
+            "گوشی\u{200d}ها",
+            "क\u{200c}ष",
+            "क्\u{200c}",
+            "क्\u{200d}a",
+            "\u{1f469}\u{200d}\u{1f467}",
             "a\u{7f}",
             "\u{feff}a",
             "..",

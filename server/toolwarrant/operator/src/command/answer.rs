@@ -6,7 +6,7 @@ use crate::error::OperatorError;
 use serde_json::Value;
 use std::collections::HashMap;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::text::deceives;
+use toolwarrant_base::text::find_deceiving;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, Durability};
 use toolwarrant_core::store::{ApplicationRow, Labels};
@@ -88,7 +88,7 @@ pub(super) fn change_labels(labels: &mut Labels, changes: &[(String, String)]) -
                 "{name:?} cannot be the name of a label: it has 1 to {LABEL_NAME_MAX} of the characters a-z, 0-9, -, _ and ."
             )));
         }
-        if text.chars().count() > LABEL_TEXT_MAX || text.chars().any(deceives) {
+        if text.chars().count() > LABEL_TEXT_MAX || find_deceiving(text).is_some() {
             return Err(refusal(format!(
                 "the label `{name}` has a text that is too long or not printable: at most {LABEL_TEXT_MAX} printable characters are allowed"
             )));
