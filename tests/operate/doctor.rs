@@ -175,11 +175,19 @@ const FAULTS: &[Fault] = &[
     ),
     (|data| fs::remove_file(data.join("master.key")).expect("removed"), "master key", "No such file"),
     (|data| mode(data, 0o755), "files", "has mode 755"),
-    (|data| mode(&data.join("master.key"), 0o640), "files", "master.key has mode 640"),
+    (
+        |data| mode(&data.join("master.key"), 0o640),
+        "files",
+        "master.key: other users can access it: its mode is 0640; run `chmod 600 ",
+    ),
     (|data| mode(&data.join("audit"), 0o701), "files", "audit has mode 701"),
     (|data| drop(move_away(data, "audit")), "files", "audit is a link, whose target may be elsewhere"),
     (|data| drop(move_away(data, "cloudphone.db")), "files", "cloudphone.db is a link, whose target may be elsewhere"),
-    (|data| mode(&move_away(data, "master.key"), 0o604), "files", "master.key has mode 604"),
+    (
+        |data| mode(&move_away(data, "master.key"), 0o604),
+        "files",
+        "master.key: other users can access it: its mode is 0604; run `chmod 600 ",
+    ),
     (
         |data| pipe(&data.join("audit/audit-9999-01-01.jsonl")),
         "files",

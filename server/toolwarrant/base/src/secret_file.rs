@@ -17,8 +17,19 @@ pub struct SecretFile {
 impl SecretFile {
     /// Opens a file of this user or root that no other user can use. One that this user cannot
     /// change is taken with a warning: on a read-only file system, or root's and readable for a
-    /// group. Mounted secrets are such files.
+    /// group. Mounted secrets are such files. Root also takes a file that only its owner can use.
     pub fn open(path: &Path) -> io::Result<Self> {
+        let (file, judged) = Self::judge(path)?;
+        Ok(Self { file, warning: judged.map_err(io::Error::other)? })
+    }
+
+    /// Opens also a file that others can use. Its warning has the remedy.
+    pub fn open_anyway(path: &Path) -> io::Result<Self> {
+        let (file, judged) = Self::judge(path)?;
+        Ok(Self { file, warning: judged.unwrap_or_else(Some) })
+    }
+
+    fn judge(path: &Path) -> io::Result<(File, Result<Option<String>, String>)> {
         // Opening a pipe would block.
         let about = path.metadata()?;
         if !about.is_file() {
@@ -29,8 +40,8 @@ impl SecretFile {
         let is_read_only = fstatvfs(&file)?.f_flag.contains(StatVfsMountFlags::RDONLY);
         let groups = getgroups()?.into_iter().chain([getegid()]).map(rustix::fs::Gid::as_raw).collect();
         let reader = Reader { user: geteuid().as_raw(), groups };
-        let warning = reader.judge(&file.metadata()?.into(), is_read_only, path).map_err(io::Error::other)?;
-        Ok(Self { file, warning })
+        let judged = reader.judge(&file.metadata()?.into(), is_read_only, path);
+        Ok((file, judged))
     }
 }
 
@@ -61,14 +72,16 @@ impl Reader {
         let whose = if owner == user { String::new() } else { format!("it belongs to the user {owner}, and ") };
         let found = format!("other users can access it: {whose}its mode is {mode:04o}");
         let is_lent = *owner == 0 && *user != 0 && mode & 0o037 == 0 && groups.contains(group);
-        if is_read_only || is_lent {
+        let is_given = *user == 0 && *owner != 0 && mode & 0o077 == 0;
+        if is_read_only || is_lent || is_given {
             return Ok(Some(found));
         }
         let path = path.display();
-        match owner == user {
-            true => Err(format!("{found}; run `chmod 600 {path}`")),
-            false => Err(format!("{found}; run `chown {user} {path}` and `chmod 600 {path}` as root")),
-        }
+        let remedy = match owner == user {
+            true => format!("run `chmod 600 {path}`"),
+            false => format!("run `chown {user} {path}` and `chmod 600 {path}` as root"),
+        };
+        Err(format!("{found}; {remedy}; if that has no effect, move the file to a file system that keeps modes"))
     }
 }
 
@@ -85,6 +98,9 @@ mod tests {
             (7, root, 9, 0o400, on_disk, taken),
             (7, 7, 7, 0o640, on_disk, own),
             (7, 7, 7, 0o602, on_disk, own),
+            // Of a file system that keeps no modes.
+            (7, 7, 7, 0o777, on_disk, Some("has no effect, move the file")),
+            (7, root, root, 0o777, on_disk, Some("has no effect, move the file")),
             // Of Kubernetes for the group of the pod, and of the group ssl-cert.
             (7, root, 8, 0o440, on_disk, warned),
             (7, root, 7, 0o640, on_disk, warned),
@@ -94,6 +110,9 @@ mod tests {
             (7, 6, 8, 0o440, on_disk, given),
             (7, 6, 6, 0o600, on_disk, given),
             (root, root, root, 0o440, on_disk, own),
+            // Of a user of the host, for root in a container.
+            (root, 6, 6, 0o600, on_disk, warned),
+            (root, 6, 6, 0o640, on_disk, Some("`chown 0 key`")),
             // Of Docker, and of a user of the host.
             (7, root, root, 0o444, mounted, warned),
             (root, root, root, 0o444, mounted, warned),

@@ -7,8 +7,8 @@
 use crate::error::SetupError;
 use serde::Deserialize;
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolwarrant_common::json;
@@ -116,28 +116,27 @@ const EXPECTED: &str = "expected KEY_ID:SECRET, both without white space and fur
 const LONGEST: u64 = 4096;
 
 fn read(path: &Path) -> Result<ApiKey, SetupError> {
-    let file = path.display();
-    let unreadable = |error: io::Error| SetupError(format!("cannot read the key file {file}: {error}"));
-    let malformed = |why| SetupError(format!("the key file {file} holds no key: {why}"));
-    let about = fs::metadata(path).map_err(unreadable)?;
-    if !about.is_file() {
-        return Err(malformed("it is no file"));
-    }
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(SetupError(format!(
-                "others can use the key file {file}, whose mode is {mode:04o}: `chmod 600 {file}` mends it"
-            )));
-        }
-    }
-    if about.len() > LONGEST {
+    let shown = path.display();
+    let unreadable = |error: io::Error| SetupError(format!("the key file {shown} cannot be read: {error}"));
+    let malformed = |why| SetupError(format!("the key file {shown} holds no key: {why}"));
+    let mut bytes = Vec::new();
+    open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    if bytes.len() as u64 > LONGEST {
         return Err(malformed(EXPECTED));
     }
-    let bytes = fs::read(path).map_err(unreadable)?;
     let text = String::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8; save it as UTF-8 or ASCII text"))?;
     ApiKey::parse(&text).map_err(malformed)
+}
+
+/// Leaves the warning about a mounted secret to the server: a client would repeat it at each call.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    toolwarrant_base::secret_file::SecretFile::open(path).map(|opened| opened.file)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 #[cfg(test)]

@@ -45,9 +45,11 @@ impl Tables {
         let records = || self.tasks.values().map(|row| &row.record);
         let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
         match rule {
-            IntegrityRule::Integrity | IntegrityRule::Layout | IntegrityRule::Records | IntegrityRule::TargetLocks => {
-                Vec::new()
-            }
+            IntegrityRule::Integrity
+            | IntegrityRule::Layout
+            | IntegrityRule::Foreign
+            | IntegrityRule::Records
+            | IntegrityRule::TargetLocks => Vec::new(),
             IntegrityRule::Refunds => {
                 let silent = |record: &&Record| record.task.status() == Some(TaskStatus::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));

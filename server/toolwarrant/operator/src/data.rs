@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolwarrant_base::random::Random;
+use toolwarrant_base::secret_file::SecretFile;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_sqlite::watermark;
 use zeroize::Zeroizing;
@@ -304,15 +305,13 @@ pub(crate) fn read_master_key(folder: &Path) -> Result<Zeroizing<[u8; 32]>, Fold
 }
 
 pub(crate) fn read_key_file(path: PathBuf) -> Result<Zeroizing<[u8; 32]>, FolderError> {
-    let failed = |error| FolderError::Io(path.clone(), error);
-    // Opening a pipe would block.
-    if !path.metadata().map_err(failed)?.is_file() {
-        return Err(FolderError::MalformedKey(path));
-    }
-    let mut file = File::open(&path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "other users can read the master key");
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::IsADirectory | ErrorKind::InvalidInput => FolderError::MalformedKey(path.clone()),
+        _ => FolderError::Io(path.clone(), error),
+    };
+    let SecretFile { mut file, warning } = SecretFile::open_anyway(&path).map_err(failed)?;
+    if let Some(warning) = warning {
+        tracing::warn!(file = %path.display(), "{warning}");
     }
     let mut text = Zeroizing::new(String::with_capacity(MASTER_KEY_ROOM));
     file.read_to_string(&mut text).map_err(|_| FolderError::MalformedKey(path.clone()))?;

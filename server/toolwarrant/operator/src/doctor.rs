@@ -9,7 +9,7 @@ mod commands;
 mod server;
 
 use crate::context::{Check, answer};
-use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
+use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND, MASTER_KEY};
 use crate::error::OperatorError;
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
@@ -19,7 +19,7 @@ use crate::owner::other_owner;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
+use toolwarrant_base::secret_file::SecretFile;
 use toolwarrant_base::text::Remark;
 use toolwarrant_common::TASKS_KEPT_DAYS;
 use toolwarrant_core::catalogue::Catalogue;
@@ -54,7 +55,7 @@ const FILES: Description = Description(
     "files",
     "the folder contains only files and folders of one user, which only this user can access",
     "give what belongs to another user to the user of the service with `chown`; remove the access of other users with \
-     `chmod -R go=` on the data folder; replace each link by its target; remove everything that is neither a file nor a folder",
+     `chmod -R go=` on the data folder, or move it to a file system that keeps modes; replace each link by its target; remove everything that is neither a file nor a folder",
 );
 const TRAIL: Description = Description(
     "audit trail",
@@ -306,11 +307,14 @@ fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
         owner.map(|owner| format!("belongs to {owner}, and the folder to another user"))
     };
     let all = data::everything(folder).map_err(|error| error.to_string())?;
-    let faults = all.iter().flat_map(|(path, about)| {
+    let key = folder.join(MASTER_KEY);
+    let exposed = SecretFile::open(&key).err().filter(|error| error.kind() != ErrorKind::NotFound);
+    let exposed = exposed.map(|error| format!("{}: {error}", key.display()));
+    let faults = all.iter().filter(|(path, _)| *path != key).flat_map(|(path, about)| {
         let found = [wrong(about), foreign(path, about)].into_iter().flatten();
         found.map(|what| format!("{} {what}", path.display()))
     });
-    Ok(faults.collect())
+    Ok(faults.chain(exposed).collect())
 }
 
 async fn content(catalogue: &Catalogue, store: &dyn Store) -> Result<Vec<String>, Explanation> {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +158,7 @@ impl OperatorSocket {
         };
         let socket = bind().map_err(failed)?;
         if let Some((id, name)) = group {
-            let given = chown(&path, None, Some(id));
+            let given = lchown(&path, None, Some(id));
             given.map_err(|error| {
                 let _ = fs::remove_file(&path);
                 SocketError(format!("cannot give {shown} to the group `{name}`: {error}"))

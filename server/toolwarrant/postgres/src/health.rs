@@ -3,7 +3,7 @@
 
 use crate::column::{get, rows};
 use crate::connection::{Address, Server};
-use crate::obstacle::find_obstacle;
+use crate::obstacle::{find_locks, find_obstacle};
 use crate::{Postgres, partitions, reads, rights};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -110,6 +110,16 @@ impl Postgres {
             None => self.inspector.read(|client| async move { find_obstacle(&client).await }).await,
             refusal => Ok(refusal),
         }
+    }
+
+    /// Returns the sessions that lock tables.
+    pub async fn find_locks(&self) -> Result<Vec<String>, StoreError> {
+        self.inspector.read(|client| async move { find_locks(&client).await }).await
+    }
+
+    /// Returns the sessions that lock tables, for a process that could not open the store.
+    pub async fn find_locks_at(address: &Address) -> Result<Vec<String>, StoreError> {
+        find_locks(&Server::parse(address)?.connect().await?).await
     }
 
     #[must_use]

@@ -7,12 +7,27 @@ use toolwarrant_core::store::StoreError;
 /// The statement of this account that has waited longest.
 const WAITS: &str = "
     SELECT wait_event = 'SyncRep' AS for_standby, extract(epoch FROM clock_timestamp() - query_start)::bigint AS seconds,
-           pg_blocking_pids(pid)::bigint[] AS holders, current_setting('synchronous_standby_names') AS names
-        FROM pg_catalog.pg_stat_activity
+           (SELECT string_agg(format('process %s (%s, user %s)', pid, application_name, usename), ', ')
+            FROM pg_catalog.pg_stat_activity AS holder WHERE holder.pid = ANY (pg_blocking_pids(waiting.pid))) AS holders, current_setting('synchronous_standby_names') AS names
+        FROM pg_catalog.pg_stat_activity AS waiting
         WHERE application_name = current_setting('application_name') AND usename = current_user AND datname = current_database() AND state = 'active'
           AND pid <> pg_backend_pid() AND clock_timestamp() - query_start > interval '1 s'
           AND (wait_event = 'SyncRep' OR wait_event_type = 'Lock' AND wait_event <> 'advisory')
         ORDER BY query_start LIMIT 1";
+
+/// The sessions that keep others from reading or writing a table, also while they wait themselves.
+const LOCKS: &str = "
+    SELECT coalesce('process ' || pid || ' (' || application_name || ', user ' || usename || ')', 'a prepared transaction')
+           || ' locks ' || string_agg(DISTINCT relname, ', ' ORDER BY relname) AS what
+        FROM pg_catalog.pg_locks JOIN pg_catalog.pg_class ON pg_class.oid = relation
+             LEFT JOIN pg_catalog.pg_stat_activity USING (pid)
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND pid IS DISTINCT FROM pg_backend_pid()
+          AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+        GROUP BY pid, application_name, usename ORDER BY pid";
+
+pub(crate) async fn find_locks(client: &Client) -> Result<Vec<String>, StoreError> {
+    rows(client.query(LOCKS, &[]).await)?.iter().map(|row| get(row, "what")).collect()
+}
 
 pub(crate) fn describe_loss(lost: &str) -> String {
     format!(
@@ -36,11 +51,11 @@ pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, Sto
         return Ok(cluster.as_ref().and_then(|row| row.get(0)).map(describe_loss));
     };
     let (seconds, names): (i64, &str) = (get(row, "seconds")?, get(row, "names")?);
-    let holders = get::<Vec<i64>>(row, "holders")?.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let holders = get::<Option<&str>>(row, "holders")?.unwrap_or("a prepared transaction");
     Ok(Some(match get(row, "for_standby")? {
         true => describe_missing_standby(seconds.cast_unsigned(), names),
         false => format!(
-            "a statement has waited for {seconds} s for a lock of process {holders}: let that end, or end it with \
+            "a statement has waited for {seconds} s for a lock of {holders}: let that end, or end it with \
              `SELECT pg_terminate_backend(PROCESS)`"
         ),
     }))

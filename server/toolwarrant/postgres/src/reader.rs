@@ -20,6 +20,9 @@ pub(crate) struct Reader {
 /// After this time, the next read gets a new connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// For a statement that may take minutes.
+const LOCK_PATIENCE: &str = "SET lock_timeout = '5s'";
+
 /// For a new connection to have what a failover keeps. It leaves a read the time to say why it has
 /// not.
 const STANDBY_PATIENCE: Duration = Duration::from_secs(2);
@@ -74,8 +77,9 @@ impl Reader {
             Some(client) if !client.is_closed() => Ok(Arc::clone(client)),
             _ => {
                 let client = Arc::new(PreparedClient::new(self.server.connect().await?));
-                if self.is_kept {
-                    self.wait_for_standby(&client).await?;
+                match self.is_kept {
+                    true => self.wait_for_standby(&client).await?,
+                    false => client.batch_execute(LOCK_PATIENCE).await.map_err(unavailable)?,
                 }
                 *open = Some(Arc::clone(&client));
                 Ok(client)

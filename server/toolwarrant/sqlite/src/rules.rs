@@ -6,7 +6,7 @@ use super::column::millis;
 use super::fault::Fault;
 use super::open;
 use rusqlite::{Connection, Row};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
 use toolwarrant_store::check_charges;
@@ -61,6 +61,7 @@ pub(super) fn violations(db: &Connection, rule: IntegrityRule) -> Result<Vec<Str
     let mut found = match rule {
         IntegrityRule::Integrity => integrity(db),
         IntegrityRule::Layout => layout(db),
+        IntegrityRule::Foreign => foreign(db),
         IntegrityRule::Refunds => select_names(db, REFUNDS),
         IntegrityRule::Charges => both(CHARGES, find_uncharged(db)),
         IntegrityRule::TargetLocks => select_names(db, TARGET_LOCKS),
@@ -95,20 +96,29 @@ fn integrity(db: &Connection) -> Result<Vec<String>, Fault> {
 
 fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
     let (found, known) = (schema_objects(db)?, schema_objects(&open::blank()?)?);
-    let missing = known.difference(&found).map(|(name, _)| format!("{name} is missing or different"));
-    let strange = found.difference(&known).map(|(name, _)| format!("{name} was not created by this program"));
-    Ok(missing.chain(strange).collect())
+    let other = known.into_iter().filter(|(object, sql)| found.get(object) != Some(sql));
+    Ok(other.map(|((kind, name), _)| format!("{kind} {name} is missing or different")).collect())
 }
 
-/// Leaves out comments and blanks.
-fn schema_objects(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
+fn foreign(db: &Connection) -> Result<Vec<String>, Fault> {
+    let known = schema_objects(&open::blank()?)?;
+    let strange = schema_objects(db)?.into_keys().filter(|object| !known.contains_key(object));
+    let describe = |(kind, name): (String, String)| {
+        let drop = format!("DROP {} \"{}\"", kind.to_uppercase(), name.replace('"', "\"\""));
+        format!("{kind} {name} was not created by this program; `{drop}` removes it")
+    };
+    Ok(strange.map(describe).collect())
+}
+
+/// Returns the SQL of each kind and name, without comments and blanks.
+fn schema_objects(db: &Connection) -> Result<BTreeMap<(String, String), String>, Fault> {
     let mut select =
-        db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
+        db.prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
     let plain = |sql: String| -> String {
         let lines = sql.lines().filter_map(|line| line.split("--").next());
         lines.flat_map(str::chars).filter(|character| !character.is_whitespace()).collect()
     };
-    let rows = select.query_map([], |row| Ok((row.get(0)?, plain(row.get(1)?))))?;
+    let rows = select.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), plain(row.get(2)?))))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

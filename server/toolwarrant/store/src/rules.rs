@@ -46,8 +46,10 @@ pub const VIOLATIONS_MAX: usize = 1_000;
 pub enum IntegrityRule {
     /// Every page is intact, and every reference leads to a row.
     Integrity,
-    /// Tables and indexes are the ones that this program creates.
+    /// Tables and indexes are as this program creates them.
     Layout,
+    /// The database contains nothing that another program created.
+    Foreign,
     /// A task that ended as `failed_silent` has one refund. Other tasks have no refund.
     Refunds,
     /// A task has one charge from its first send on. It has one reversal if it has failed, and

@@ -6,14 +6,20 @@ use crate::error::OperatorError;
 use crate::names::Names;
 use clap::{Arg, Command};
 use clap_complete::{Shell, generate};
-use std::fs::{self, create_dir_all};
+use rustix::fs::Mode;
+use std::fs::create_dir_all;
+use std::io::{self, Write};
 use std::path::Path;
+use toolwarrant_base::open_folder::OpenFolder;
 
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "completions/{program}.bash"),
     (Shell::Zsh, "completions/_{program}"),
     (Shell::Fish, "completions/{program}.fish"),
 ];
+
+/// The folder of the completions.
+const INNER: &str = "completions";
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("{program}.service", include_str!("../files/unit.service")),
@@ -64,10 +70,58 @@ pub(super) fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Ope
     if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(OperatorError::refusal(format!("{} is not empty; name a new folder", folder.display())));
     }
-    for (name, text) in files {
-        let path = folder.join(name);
-        let written = create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, text));
-        written.map_err(|error| failed(&path, error))?;
+    let opened =
+        create_dir_all(folder).and_then(|()| OpenFolder::open(folder)).map_err(|error| failed(folder, error))?;
+    fill(&opened, files).map_err(|(name, error)| failed(&folder.join(name), error))
+}
+
+/// Another user may change the folder meanwhile.
+fn fill<'f>(folder: &OpenFolder, files: &'f [(String, String)]) -> Result<(), (&'f str, io::Error)> {
+    let inner = folder.make(INNER.as_ref()).map_err(|error| (INNER, error))?;
+    for (path, text) in files {
+        let (folder, name) = match path.split_once('/') {
+            Some((INNER, name)) => (&inner, name),
+            _ => (folder, &**path),
+        };
+        let made = folder.create(name.as_ref(), Mode::from_raw_mode(0o666));
+        made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| (&**path, error))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_name_that_another_user_takes_meanwhile_leads_nowhere_and_is_not_replaced() {
+        let files = ["one", "completions/two"].map(|name| (name.to_owned(), "ours".to_owned()));
+        type Take = fn(&Path, &Path) -> io::Result<()>;
+        let takes: [Take; 4] = [
+            |to, at| symlink(to, at),
+            |to, at| fs::hard_link(to.join("file"), at),
+            |to, at| symlink(to.join("new"), at),
+            |_, at| fs::write(at, "theirs"),
+        ];
+        for (name, take) in ["one", "completions"].into_iter().flat_map(|name| takes.map(|take| (name, take))) {
+            let home = tempfile::tempdir().unwrap();
+            let [folder, other] = ["folder", "other"].map(|name| home.path().join(name));
+            fs::create_dir(&folder).unwrap();
+            fs::create_dir(&other).unwrap();
+            fs::write(other.join("file"), "root's").unwrap();
+            let opened = OpenFolder::open(&folder).unwrap();
+            take(&other, &folder.join(name)).unwrap();
+            let (refused, error) = fill(&opened, &files).unwrap_err();
+            assert_eq!((refused, error.kind()), (name, io::ErrorKind::AlreadyExists));
+            assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "root's", "{name}");
+            assert_eq!(other.read_dir().unwrap().count(), 1, "{name}");
+            // The way to the folder, too.
+            fs::rename(&folder, home.path().join("before")).unwrap();
+            symlink(&other, &folder).unwrap();
+            assert!(write(&folder, &files).is_err() && OpenFolder::open(&folder.join("")).is_err());
+            assert_eq!(other.read_dir().unwrap().count(), 1, "{name}");
+        }
+    }
 }
