@@ -140,7 +140,7 @@ const FAULTS: &[Fault] = &[
     ),
     (damage, "integrity", ""),
     (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
-    (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine was not created by this program"),
+    (|data| sql(data, "ALTER TABLE act ADD COLUMN mine"), "layout", "table act is missing or different"),
     (|data| sql(data, "PRAGMA user_version = 1"), "database", "this program knows none before 11"),
     (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer program that wrote it"),
     (
@@ -262,6 +262,29 @@ async fn each_fault_is_found_and_comes_with_a_remedy() {
         assert_eq!((code, &report["healthy"]), (1, &json!(false)), "{check}: {said}");
         assert!(of("faults").iter().any(found), "{check}: {expected}: {said}");
         assert_eq!((of("remedies").len(), &of("checks")[0]["state"]), (1, &json!("fault")), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_program_has_put_into_the_database_is_a_note_with_the_statement_that_removes_it() {
+    let home = make_used_folder().await;
+    let data = home.path().join("data");
+    let made = [
+        ("index", "CREATE INDEX \"by \"\"day\" ON act (at)"),
+        ("view", "CREATE VIEW late AS SELECT * FROM task"),
+        ("trigger", "CREATE TRIGGER noted AFTER INSERT ON act BEGIN SELECT 1; END"),
+        ("table", "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)"),
+        ("table", "CREATE TABLE mine (a)"),
+    ];
+    for (kind, statement) in made {
+        sql(&data, statement);
+        let found = json_of(&data, "doctor").await;
+        assert_eq!((&found["healthy"], &found["faults"]), (&json!(true), &json!([])), "{statement}: {found}");
+        let note = found["warnings"][0]["found"].as_str().expect("a note");
+        assert!(note.starts_with(kind) && found["remedies"][0]["check"] == "foreign objects", "{found}");
+        let remedy = note.split('`').nth(1).expect("a statement");
+        sql(&data, remedy);
+        assert_eq!(json_of(&data, "doctor").await["warnings"], Value::Null, "{remedy}");
     }
 }
 

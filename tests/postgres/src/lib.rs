@@ -121,8 +121,13 @@ impl TestPostgres {
 
     /// Keeps the transaction open until the result is dropped.
     pub async fn begin(&self) -> impl Sized + use<> {
-        let client = connect(&self.url()).await.expect("the server runs");
-        client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.expect("the server runs");
+        self.begin_at(&self.address(self.url()), "SELECT pg_current_xact_id()").await
+    }
+
+    /// Keeps the transaction of `sql` open until the result is dropped.
+    pub async fn begin_at(&self, address: &Address, sql: &str) -> impl Sized + use<> {
+        let client = connect(&address.url).await.expect("the server runs");
+        client.batch_execute(&format!("BEGIN; {sql}")).await.expect("a statement");
         client
     }
 

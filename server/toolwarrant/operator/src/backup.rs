@@ -218,7 +218,9 @@ mod tests {
     fn a_backup_in_a_folder_of_another_user_follows_no_link_that_appears_meanwhile() {
         let home = tempfile::tempdir().unwrap();
         let [data, to, other] = ["data", "to", "other"].map(|name| home.path().join(name));
-        [&data, &to].map(|folder| fs::create_dir(folder).unwrap());
+        for folder in [&data, &to] {
+            fs::create_dir(folder).unwrap();
+        }
         fs::write(&other, "root's").unwrap();
         let names = Names::of("shop", "1.0.0");
         let place = || Place::of(&to.join("one.tar"), &data, &names).unwrap();

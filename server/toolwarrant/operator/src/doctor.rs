@@ -86,8 +86,8 @@ const ANSWERS: Description = Description(
 const WRITES: Description = Description(
     "writing",
     "the database can be written to, and is the one in the folder",
-    "free disk space, and give the owner the right to write; if the database was moved, move it back; if it was removed, take a \
-     `backup` before you stop the server",
+    "free disk space, give the owner the right to write, and end another program that locks the database; if it was moved, move it \
+     back; if it was removed, take a `backup` before you stop the server",
 );
 const NAMES: Description = Description(
     "names",
@@ -112,6 +112,14 @@ const COMMANDS: Description = Description(
     "run the program that accepted these tasks until they have ended; this program sends nothing more for them, and what no probe \
      can show without the command ends without a refund",
 );
+
+const FOREIGN: Description = Description(
+    "foreign objects",
+    "the database contains nothing that another program created",
+    "leave it if you know the program that needs it; otherwise stop the server, keep a copy, and run the statement in `sqlite3`",
+);
+const NOT_EXAMINED: &str = "nothing is known of it. Correct what the reason says, such as the lock of a session, which ends with \
+     `SELECT pg_terminate_backend(PROCESS)` or `ROLLBACK PREPARED`; then run `doctor` again";
 
 /// Returns the rules in order: a broken rule can break later ones.
 fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'static str); 8] {
@@ -201,35 +209,48 @@ pub(crate) async fn examine(
         [(FILES, files(&path)), (TRAIL, trail(&path.join(AUDIT)))].into_iter().chain(added).collect::<Vec<_>>()
     });
     match outcomes.await {
-        Ok(outcomes) => outcomes.into_iter().for_each(|(check, found)| diagnosis.add(&check, found)),
-        Err(error) => diagnosis.add(&FILES, Err(error.to_string())),
+        Ok(outcomes) => {
+            outcomes.into_iter().for_each(|(check, found)| diagnosis.add(&check, found.map_err(Failure::Found)));
+        }
+        Err(error) => diagnosis.add(&FILES, Err(error.to_string().into())),
     }
     match store {
         Ok((store, shared)) => {
             // Without an answer, each check would report a fault with a remedy that does harm.
             let mut on_files = diagnosis.clone();
+            let locks = async || match shared {
+                Some(shared) => shared.find_locks().await.unwrap_or_default(),
+                None => Vec::new(),
+            };
             let silence = async || match store.latest_time().await {
-                Err(StoreError::Unavailable(why)) if shared.is_some() => Some(why),
+                Err(StoreError::Unavailable(why)) if shared.is_some() && locks().await.is_empty() => Some(why),
                 _ => None,
             };
             if let Some(why) = silence().await {
-                on_files.add(&ANSWERS, Err(why));
+                on_files.add(&ANSWERS, Err(Failure::Found(why)));
                 return on_files;
             }
+            let examined = async |found: Found| match found {
+                Err(Failure::Unread(why)) => Err(Failure::Unread([vec![why], locks().await].concat().join("; "))),
+                found => found,
+            };
             for (rule, name, holds, remedy) in rules(now) {
                 let remedy = shared.and_then(|_| server::remedy(rule)).unwrap_or(remedy);
-                let check = Description(name, holds, remedy);
-                diagnosis.add(&check, store.violations(rule).await.map_err(|error| error.to_string()));
+                let found = store.violations(rule).await.map_err(Failure::from);
+                diagnosis.add(&Description(name, holds, remedy), examined(found).await);
             }
-            diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
-            diagnosis.add(&CONTENT, content(catalogue, store).await);
-            diagnosis.add(&NAMES, application_names(store).await);
-            diagnosis.add(&KEY, master_key(folder, names, store).await);
-            diagnosis.add(&COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
-            diagnosis.add(&CHAIN, chain(folder, names, store).await);
-            diagnosis.add(&ACTS, acts::find_unmatched(folder, store).await);
+            let foreign = store.violations(IntegrityRule::Foreign).await.map_err(Failure::from);
+            diagnosis.warn(&FOREIGN, examined(foreign).await);
+            diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string().into()));
+            diagnosis.add(&CONTENT, examined(content(catalogue, store).await).await);
+            diagnosis.add(&NAMES, examined(application_names(store).await).await);
+            diagnosis.add(&KEY, examined(master_key(folder, names, store).await).await);
+            let unreadable = commands::find_unreadable(folder, names, catalogue, store).await;
+            diagnosis.add(&COMMANDS, examined(unreadable).await);
+            diagnosis.add(&CHAIN, examined(chain(folder, names, store).await).await);
+            diagnosis.add(&ACTS, examined(acts::find_unmatched(folder, store).await).await);
             if let Some(shared) = shared {
-                let look = async |check| shared.examine(check).await.map_err(|error| error.to_string());
+                let look = async |check| examined(shared.examine(check).await.map_err(Failure::from)).await;
                 for (check, name, holds, remedy) in server::FAULTS {
                     diagnosis.add(&Description(name, holds, remedy), look(check).await);
                 }
@@ -238,14 +259,38 @@ pub(crate) async fn examine(
                 }
             }
             if let Some(why) = silence().await {
-                on_files.add(&ANSWERS, Err(why));
+                on_files.add(&ANSWERS, Err(Failure::Found(why)));
                 return on_files;
             }
             diagnosis.kept = what_is_kept(folder, store).await;
         }
-        Err(why) => diagnosis.add(&OPENS, Err(why)),
+        Err(why) => diagnosis.add(&OPENS, Err(Failure::Found(why))),
     }
     diagnosis
+}
+
+type Found = Result<Vec<String>, Failure>;
+
+enum Failure {
+    /// The reason is what the check has found.
+    Found(Explanation),
+    /// The store cannot be read now, so the check has found nothing out.
+    Unread(Explanation),
+}
+
+impl From<Explanation> for Failure {
+    fn from(why: Explanation) -> Self {
+        Self::Found(why)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(why) | StoreError::Unanswered(why) => Self::Unread(why),
+            StoreError::Conflict(why) | StoreError::Corrupt(why) => Self::Found(why),
+        }
+    }
 }
 
 #[derive(Clone, Default, Serialize)]
@@ -254,6 +299,8 @@ pub(crate) struct Diagnosis {
     checks: Vec<Value>,
     faults: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_examined: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Value>,
     remedies: Vec<Value>,
     /// The amount of data that grows, its oldest entry, and the time for which it is stored.
@@ -261,29 +308,30 @@ pub(crate) struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn add(&mut self, check: &Description, found: Result<Vec<String>, Explanation>) {
+    fn add(&mut self, check: &Description, found: Found) {
         let found = self.list("fault", check, found);
         self.healthy &= found.is_empty();
         self.faults.extend(found);
     }
 
-    fn warn(&mut self, check: &Description, found: Result<Vec<String>, Explanation>) {
+    fn warn(&mut self, check: &Description, found: Found) {
         let found = self.list("warning", check, found);
         self.warnings.extend(found);
     }
 
-    fn list(
-        &mut self,
-        severity: &str,
-        Description(check, holds, remedy): &Description,
-        found: Result<Vec<String>, Explanation>,
-    ) -> Vec<Value> {
-        let found = found.unwrap_or_else(|why| vec![why]);
-        let state = if found.is_empty() { "ok" } else { severity };
+    fn list(&mut self, severity: &str, Description(check, holds, remedy): &Description, found: Found) -> Vec<Value> {
+        let (found, state, remedy) = match found {
+            Ok(found) if found.is_empty() => (found, "ok", None),
+            Ok(found) => (found, severity, Some(*remedy)),
+            Err(Failure::Found(why)) => (vec![why], severity, Some(*remedy)),
+            Err(Failure::Unread(why)) => {
+                self.healthy = false;
+                self.not_examined.push(json!({"check": check, "why": why}));
+                (Vec::new(), "not examined", Some(NOT_EXAMINED))
+            }
+        };
         self.checks.push(json!({"check": check, "state": state, "what_must_hold": holds}));
-        if !found.is_empty() {
-            self.remedies.push(json!({"check": check, "remedy": remedy}));
-        }
+        self.remedies.extend(remedy.map(|remedy| json!({"check": check, "remedy": remedy})));
         let more = found.len().saturating_sub(FAULTS_SHOWN);
         let more = (more > 0).then(|| format!("and {more} more"));
         let fault = |found: String| json!({"check": check, "found": found});
@@ -317,34 +365,37 @@ fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
     Ok(faults.chain(exposed).collect())
 }
 
-async fn content(catalogue: &Catalogue, store: &dyn Store) -> Result<Vec<String>, Explanation> {
-    let clock = store.latest_time().await.map_err(|error| error.to_string()).err();
-    let (applications, _) = store.directory().await.map_err(|error| error.to_string())?;
+async fn content(catalogue: &Catalogue, store: &dyn Store) -> Found {
+    let clock = match store.latest_time().await {
+        Err(StoreError::Corrupt(why)) => Some(why),
+        read => read.map(|_| None)?,
+    };
+    let (applications, _) = store.directory().await?;
     Ok(clock.into_iter().chain(registry::unknown_permissions(&applications, catalogue)).collect())
 }
 
-async fn application_names(store: &dyn Store) -> Result<Vec<String>, Explanation> {
-    let (applications, _) = store.directory().await.map_err(|error| error.to_string())?;
+async fn application_names(store: &dyn Store) -> Found {
+    let (applications, _) = store.directory().await?;
     let wrong = applications.iter().filter(|row| !registry::may_name_application(&row.name));
     Ok(wrong.map(|row| format!("{} is named {:?}", row.id, Remark::clean(&row.name).as_str())).collect())
 }
 
-async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {
+async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Found {
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
-    let (_, keys) = store.directory().await.map_err(|error| error.to_string())?;
+    let (_, keys) = store.directory().await?;
     let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
     Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
 }
 
-async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {
+async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Found {
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
     let key = KeyRing::new(&names.salt, &key, Random::System).chain_key();
     let (trail, mut faults) = (folder.join(AUDIT), Vec::new());
     // A running server may begin a file meanwhile. A real fault is found again.
     for _ in 0..2 {
         let (trail, key) = (trail.clone(), key.clone());
-        let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
+        let anchor = store.audit_anchor().await?;
         let verify = move || verify(&trail, &key, anchor.as_ref(), Scope::Newest(acts::VERIFIED));
         let found = tokio::task::spawn_blocking(verify).await.map_err(|error| error.to_string())?;
         faults = found.map_err(|error| error.to_string())?.faults;

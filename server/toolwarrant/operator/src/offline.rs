@@ -224,7 +224,10 @@ where
         true => None,
         false => Some(store.claim_for_command(folder, &names, mends).await?),
     };
-    let opened = OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await?;
+    let opened = match OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await {
+        Ok(opened) => opened,
+        Err(error) => return Err(store.name_locks(error).await.into()),
+    };
     let files = opened.files().await.map_err(OpenError::from)?;
     let OpenedData { registry, database, shared, keyring, clock } = opened;
     let trail = match reads {

@@ -9,7 +9,7 @@
 //! [`Candidate::wait`].
 
 use crate::column::{get, rows};
-use crate::connection::{Address, Server, describe, unavailable};
+use crate::connection::{Address, Server, describe, limit_locks, unavailable};
 use crate::obstacle::{describe_loss, find_obstacle};
 use crate::opening::open;
 use crate::runs::{self, Begun, Leader, NOW, NewRun, SeenBeat};
@@ -199,11 +199,6 @@ fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
         *known = waiting;
         is_news
     });
-}
-
-/// Lets a statement fail that waits for a lock for longer than `most`; 0 is no limit.
-async fn limit_locks(client: &Client, most: &str) -> Result<(), StoreError> {
-    client.batch_execute(&format!("SET lock_timeout = '{most}'")).await.map_err(unavailable)
 }
 
 /// Begins a run if this process may lead. The inner error says why not.

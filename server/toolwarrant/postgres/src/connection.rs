@@ -220,6 +220,11 @@ pub(crate) async fn wait_for_standby(client: &Client) -> Result<(), Error> {
     client.batch_execute("SELECT pg_logical_emit_message(true, 'toolwarrant', '')").await
 }
 
+/// Lets a statement fail that waits for a lock for longer than `most`; 0 is no limit.
+pub(crate) async fn limit_locks(client: &Client, most: &str) -> Result<(), StoreError> {
+    client.batch_execute(&format!("SET lock_timeout = '{most}'")).await.map_err(unavailable)
+}
+
 fn drive<S, T>((client, connection): (Client, Connection<S, T>)) -> Client
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -18,10 +18,11 @@ const WAITS: &str = "
 /// The sessions that keep others from reading or writing a table, also while they wait themselves.
 const LOCKS: &str = "
     SELECT coalesce('process ' || pid || ' (' || application_name || ', user ' || usename || ')', 'a prepared transaction')
-           || ' locks ' || string_agg(DISTINCT relname, ', ' ORDER BY relname) AS what
+           || ' locks ' || string_agg(DISTINCT regexp_replace(relname, '_([0-9]+|default)$', ''), ', ') AS what
         FROM pg_catalog.pg_locks JOIN pg_catalog.pg_class ON pg_class.oid = relation
              LEFT JOIN pg_catalog.pg_stat_activity USING (pid)
-        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND pid IS DISTINCT FROM pg_backend_pid()
+        WHERE database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+          AND relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND pid IS DISTINCT FROM pg_backend_pid()
           AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
         GROUP BY pid, application_name, usename ORDER BY pid";
 

@@ -1,6 +1,6 @@
 //! Connections to a server that is checked: its version, its tables, the rights and the session.
 
-use crate::connection::{Address, Server, unavailable};
+use crate::connection::{Address, Server, limit_locks, unavailable};
 use crate::{rights, runs, session};
 use tokio_postgres::Client;
 use toolwarrant_base::keyring::Digest;
@@ -8,6 +8,7 @@ use toolwarrant_core::store::StoreError;
 
 pub(crate) async fn open(server: &Server, key: Digest) -> Result<Client, StoreError> {
     let client = server.connect().await?;
+    limit_locks(&client, "2s").await?;
     check_server(&client).await?;
     rights::check(&client).await?;
     check_tables(&client, key).await?;

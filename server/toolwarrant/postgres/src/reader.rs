@@ -1,7 +1,7 @@
 //! A connection that reads, and connects again if it has broken. Statements of many callers are on
 //! their way at the same time. Start at [`Reader::read`].
 
-use crate::connection::{Server, unavailable, wait_for_standby};
+use crate::connection::{Server, limit_locks, unavailable, wait_for_standby};
 use crate::obstacle::describe_missing_standby;
 use crate::prepared::PreparedClient;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub(crate) struct Reader {
 /// After this time, the next read gets a new connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For a statement that may take minutes.
-const LOCK_PATIENCE: &str = "SET lock_timeout = '5s'";
+/// Of a statement that may take minutes.
+const LOCK_PATIENCE: &str = "2s";
 
 /// For a new connection to have what a failover keeps. It leaves a read the time to say why it has
 /// not.
@@ -79,7 +79,7 @@ impl Reader {
                 let client = Arc::new(PreparedClient::new(self.server.connect().await?));
                 match self.is_kept {
                     true => self.wait_for_standby(&client).await?,
-                    false => client.batch_execute(LOCK_PATIENCE).await.map_err(unavailable)?,
+                    false => limit_locks(&client, LOCK_PATIENCE).await?,
                 }
                 *open = Some(Arc::clone(&client));
                 Ok(client)

@@ -1,7 +1,7 @@
 //! The check that acts and their lines in the audit trail agree.
 
+use super::Found;
 use crate::data::AUDIT;
-use crate::own::Explanation;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::io;
@@ -28,17 +28,17 @@ struct SeenLine {
 }
 
 /// Looks at the newest part of the trail. An act may still wait for its line.
-pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<Vec<String>, Explanation> {
+pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Found {
     let trail = folder.join(AUDIT);
     let read = tokio::task::spawn_blocking(move || read_lines(&trail)).await;
     let (mut lines, oldest, whole) = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-    let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
+    let anchor = store.audit_anchor().await?;
     let whole = whole && anchor.is_some_and(|anchor| anchor.pruned.number == 0);
     let since = oldest.filter(|_| !whole).map(|oldest| oldest.plus(LINE_DELAY));
     let mut filter = ActFilter { since, limit: PAGE, ..ActFilter::default() };
     let mut found = Vec::new();
     loop {
-        let page = store.acts(filter.clone()).await.map_err(|error| error.to_string())?;
+        let page = store.acts(filter.clone()).await?;
         for StoredAct { act, has_line, .. } in &page {
             if lines.remove(&act.id).is_none() && *has_line {
                 found.push(format!("{} has no line in the audit trail", act.id));
@@ -54,7 +54,7 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<V
     let restored_at = store.restored_at().unwrap_or(Timestamp(0));
     for (id, time) in lines.into_iter().filter(|(_, time)| *time > restored_at) {
         let filter = ActFilter { id: Some(id.clone()), limit: 1, ..ActFilter::default() };
-        if store.acts(filter).await.map_err(|error| error.to_string())?.is_empty() {
+        if store.acts(filter).await?.is_empty() {
             found.push(format!("a line of {time} in the audit trail names {id}, which the database does not have"));
         }
     }

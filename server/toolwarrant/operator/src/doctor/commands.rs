@@ -1,8 +1,8 @@
 //! The check that the contract can read the command of every task in flight.
 
+use super::Found;
 use crate::data;
 use crate::names::Names;
-use crate::own::Explanation;
 use std::path::Path;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
@@ -13,17 +13,12 @@ use toolwarrant_tasks::store::OpenTask;
 
 const PAGE: u32 = 10_000;
 
-pub(super) async fn find_unreadable(
-    folder: &Path,
-    names: &Names,
-    catalogue: &Catalogue,
-    store: &dyn Store,
-) -> Result<Vec<String>, Explanation> {
+pub(super) async fn find_unreadable(folder: &Path, names: &Names, catalogue: &Catalogue, store: &dyn Store) -> Found {
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (mut found, mut last) = (Vec::new(), None);
     loop {
-        let page = store.in_flight(last, PAGE).await.map_err(|error| error.to_string())?;
+        let page = store.in_flight(last, PAGE).await?;
         let Some(end) = page.last() else { return Ok(found) };
         last = Some(end.id);
         for OpenTask { id, tool, sealed, .. } in &page {

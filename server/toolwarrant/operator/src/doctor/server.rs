@@ -62,6 +62,6 @@ pub(super) fn remedy(rule: IntegrityRule) -> Option<&'static str> {
              the target. Report a bug",
         ),
         // PostgreSQL has no column for the arguments of a task that has ended.
-        IntegrityRule::Refunds | IntegrityRule::Charges | IntegrityRule::Secrets => None,
+        IntegrityRule::Foreign | IntegrityRule::Refunds | IntegrityRule::Charges | IntegrityRule::Secrets => None,
     }
 }

@@ -105,6 +105,45 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_locked_table_hides_is_not_examined_and_the_session_that_locks_it_is_named() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let mut one = cluster.start("one").await;
+    let address = Address { url: cluster.url.clone(), password: None };
+    let lock = async |tables: &str| {
+        let sql = format!("SET application_name = 'psql'; LOCK TABLE {tables}");
+        cluster.server.begin_at(&address, &sql).await
+    };
+    let doctor = async |tables: &str| {
+        let _lock = lock(tables).await;
+        let (code, said) = one.operator.run(["doctor", "--json"]).await.expect("an answer");
+        let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+        let found = answers.next().expect("an answer").expect("JSON");
+        let remedies = found["remedies"].to_string();
+        assert!(code == 1 && !remedies.contains("backup") && !remedies.contains("who else can write"), "{said}");
+        for row in found["not_examined"].as_array().expect("a list") {
+            let why = row["why"].as_str().expect("text");
+            assert!(why.contains("(psql, user tests) locks ") && why.contains(tables), "{why}");
+        }
+        let checks = |list: &str| -> Vec<String> {
+            let rows = found[list].as_array().into_iter().flatten();
+            rows.map(|row| row["check"].as_str().expect("a name").to_owned()).collect()
+        };
+        assert!(checks("faults").iter().all(|check| check == "waits"), "{said}");
+        checks("not_examined")
+    };
+    assert_eq!(doctor("audit_anchor").await, ["audit chain", "acts"]);
+    assert_eq!(doctor("ledger").await, ["records", "refunds", "charges", "deadlines"]);
+    assert_eq!(doctor("api_key").await, ["content", "names", "master key"]);
+    one.kill().await.expect("it runs");
+    // Without a server, the command cannot open the store.
+    for tables in ["cluster", "api_key"] {
+        let _lock = lock(tables).await;
+        let (code, said) = operate(&cluster.data("one"), &cluster.with_store("doctor")).await;
+        assert!(code == 5 && said.contains(&format!("(psql, user tests) locks {tables}")), "{code}: {said}");
+    }
+}
+
 /// The statement that plants the fault, the command, and the statement that takes it back.
 struct Refused<'a>(&'a str, &'a str, &'a str);
 
