@@ -3,6 +3,7 @@
 use super::full_disk::limit;
 use crate::harness::program::{Program, binary, until};
 use driver::Start;
+use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -79,4 +80,34 @@ async fn a_manager_learns_how_the_program_stands_also_with_a_full_disk() {
     assert!(log.contains("\n<6>the server stops why=\"SIGTERM\" tasks_in_flight=0 uptime_seconds="), "{log}");
     let next = Program::start_as(Arc::clone(&home), way()).await;
     next.until_logged(" last_stop=\"in order\"").await;
+}
+
+#[tokio::test]
+async fn a_manager_that_reads_nothing_holds_up_no_start_no_call_no_reload_and_no_stop() {
+    for fills_at_the_start in [true, false] {
+        let home = Arc::new(TempDir::new().expect("a temporary folder"));
+        let socket = home.path().join("notify");
+        let manager = UnixDatagram::bind(&socket).expect("a socket");
+        let fill = || {
+            let sender = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+            sender.set_nonblocking(true).expect("a socket that does not wait");
+            while sender.send_to(b"STATUS=full", &socket).is_ok() {}
+        };
+        if fills_at_the_start {
+            fill();
+        }
+        // Each second has 200 messages of the watchdog.
+        let variables = format!("export NOTIFY_SOCKET='{}' WATCHDOG_USEC=10000", socket.display());
+        let start = Start::new(binary(), home.path()).flags(&["--demo"]).after(&variables);
+        let mut program = timeout(PATIENCE, Program::start_as(Arc::clone(&home), start)).await.expect("a start");
+        fill();
+        for _ in 0..20 {
+            program.signal("HUP").await.expect("it runs");
+            let page = timeout(PATIENCE, program.call("list_devices", json!({}))).await.expect("in time");
+            page.expect("a page");
+        }
+        program.ask_to_stop().await;
+        timeout(PATIENCE, program.wait_for_end()).await.expect("an end");
+        drop(manager);
+    }
 }

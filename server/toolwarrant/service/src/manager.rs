@@ -2,16 +2,35 @@
 //! answered, and that the program still lives. Without a manager, nothing is sent.
 
 use sd_notify::NotifyState;
-use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+use std::{env, thread};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_operator::metrics::ServiceStatus;
 
+/// Does not wait for the manager: a message for which there is no room is lost.
+///
 /// A failure is not logged: the manager would notice it first.
 pub(crate) fn tell(states: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(states);
+    if let Some(messages) = &*MESSAGES {
+        let lines: Vec<_> = states.iter().map(NotifyState::to_string).collect();
+        let _ = messages.try_send(lines.join("\n"));
+    }
 }
+
+/// Messages for the thread that sends them, and that a manager may keep waiting. `None` without a
+/// manager.
+static MESSAGES: LazyLock<Option<SyncSender<String>>> = LazyLock::new(|| {
+    env::var_os("NOTIFY_SOCKET")?;
+    let (sender, messages) = sync_channel::<String>(MESSAGES_MAX);
+    let send = move || messages.iter().for_each(|text| drop(sd_notify::notify(&[NotifyState::Custom(&text)])));
+    thread::Builder::new().name("manager".to_owned()).spawn(send).ok()?;
+    Some(sender)
+});
+
+const MESSAGES_MAX: usize = 16;
 
 pub(crate) fn tell_ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
