@@ -81,6 +81,7 @@ mod console {
     mod browser;
     mod door;
     mod pages;
+    mod users;
 }
 
 mod platforms {

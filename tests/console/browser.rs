@@ -3,6 +3,7 @@
 
 use crate::harness::program::{Program, json_of};
 use driver::{HttpAnswer, exchange};
+use serde_json::Value;
 use std::path::Path;
 
 #[derive(Clone)]
@@ -17,20 +18,31 @@ pub(crate) const OWN: &str = "sec-fetch-site: same-origin\r\n";
 impl Browser {
     /// Returns the code of the link as well.
     pub(crate) async fn at_the_door(data: &Path, flags: &str) -> (Self, String) {
-        let answer = json_of(data, format!("console {flags}").trim_end()).await;
+        Self::at_link(&json_of(data, format!("console {flags}").trim_end()).await)
+    }
+
+    pub(crate) fn at_link(answer: &Value) -> (Self, String) {
         let link = answer["link"].as_str().expect("a link");
         let (place, code) = link.strip_prefix("http://").and_then(|rest| rest.split_once("/in#")).expect("a code");
         (Self { host: place.to_owned(), cookie: String::new() }, code.to_owned())
     }
 
     pub(crate) async fn enter(program: &Program, flags: &str) -> Self {
-        let (mut browser, code) = Self::at_the_door(&program.data, flags).await;
+        Self::enter_by(&json_of(&program.data, format!("console {flags}").trim_end()).await).await
+    }
+
+    pub(crate) async fn enter_by(answer: &Value) -> Self {
+        let (mut browser, code) = Self::at_link(answer);
         let answer = browser.post("/in", &format!("code={code}"), OWN).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/")), "{}", answer.body);
+        browser.keep_cookie(&answer);
+        browser
+    }
+
+    pub(crate) fn keep_cookie(&mut self, answer: &HttpAnswer) {
         let cookie = answer.header("set-cookie").expect("a cookie");
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
-        browser.cookie = cookie.split(';').next().expect("a value").to_owned();
-        browser
+        self.cookie = cookie.split(';').next().expect("a value").to_owned();
     }
 
     pub(crate) async fn send(&self, line: &str, headers: &str, body: &str) -> HttpAnswer {

@@ -14,14 +14,14 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// They need no name on this machine.
-const SERVICE: u32 = 61_234;
-const OTHER: u32 = 61_235;
+pub(crate) const SERVICE: u32 = 61_234;
+pub(crate) const OTHER: u32 = 61_235;
 
 const ROOT: u32 = 0;
 
 /// The first may change something, the second may only read.
-const OPERATE: u32 = 61_236;
-const VIEW: u32 = 61_237;
+pub(crate) const OPERATE: u32 = 61_236;
+pub(crate) const VIEW: u32 = 61_237;
 
 async fn run_as(user: u32, data: &Path, line: &str) -> (i32, String) {
     let mut command = Command::new(binary());
@@ -32,7 +32,7 @@ async fn run_as(user: u32, data: &Path, line: &str) -> (i32, String) {
 }
 
 /// Returns `None` if this machine does not allow that.
-async fn make_used_home() -> Option<Arc<TempDir>> {
+pub(crate) async fn make_used_home() -> Option<Arc<TempDir>> {
     let is_open = |folder: &Path| folder.metadata().is_ok_and(|about| about.mode() & 0o001 != 0);
     if !rustix::process::geteuid().is_root() {
         println!("left out: only root can start a program as several users");
@@ -222,20 +222,24 @@ async fn root_restores_into_a_folder_that_it_makes_for_the_user_of_the_service()
     serve_as_service(&home).await;
 }
 
-async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
+pub(crate) async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
+    serve_groups_through(home, &[]).await
+}
+
+pub(crate) async fn serve_groups_through(home: &Arc<TempDir>, way: &[&str]) -> (Program, PathBuf) {
     let sockets = home.path().join("sockets");
     fs::create_dir(&sockets).expect("a folder");
     chown(&sockets, Some(SERVICE), Some(SERVICE)).expect("another owner");
     let [id, operate, view] = [SERVICE, OPERATE, VIEW].map(|id| id.to_string());
     let groups = format!("{operate},{view}");
-    let as_service = ["setpriv", "--reuid", &id, "--regid", &id, "--groups", &groups];
+    let as_service = [way, &["setpriv", "--reuid", &id, "--regid", &id, "--groups", &groups]].concat();
     let folder = sockets.to_str().expect("text");
     let flags = ["--operator-sockets", folder, "--operate-group", &operate, "--view-group", &view];
     (Program::start_as(home.clone(), start(home).through(&as_service).flags(&flags)).await, sockets)
 }
 
 /// Sets `sudo_user` as `sudo` would.
-async fn run_as_member(user: u32, group: u32, folder: &Path, sudo_user: &str, line: &str) -> (i32, Value) {
+pub(crate) async fn run_as_member(user: u32, group: u32, folder: &Path, sudo_user: &str, line: &str) -> (i32, Value) {
     let mut command = Command::new(binary());
     command.args(line.split(' ')).arg("--json").env("SUDO_USER", sudo_user).env("CLOUDPHONE_OPERATOR_SOCKETS", folder);
     let output = command.current_dir(folder).uid(user).gid(group).kill_on_drop(true).output().await;

@@ -75,6 +75,7 @@ async function live() {
     const begun = performance.now();
     try {
       const answer = await fetch(location, { headers: { "x-shown": tag }, cache: "no-store" });
+      if (answer.status === 429) continue;
       const is_page = answer.status === 204 || answer.headers.get("content-type")?.startsWith("text/html");
       if (answer.status === 401 || !is_page) return (sign.textContent = "ended; ask for a new link");
       sign.textContent = "live";

@@ -1,16 +1,18 @@
 //! The door: codes that work once, and the sessions of those who came in. Codes and session ids are
 //! kept as hashes, in memory alone, so they end with the server.
 
+use crate::answer::encode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, ignore_poison};
 use toolwarrant_core::act::Operator;
+use toolwarrant_core::limit::Window;
 
 const CODE_LASTS: Duration = Duration::from_secs(60);
 
@@ -22,6 +24,10 @@ const SESSIONS_MAX: usize = 32;
 const CODES_MAX: usize = 32;
 const FORMS_MAX: usize = 128;
 
+/// Of one user, in all sessions. A browser sends at most 6 at a time.
+pub(crate) const PAGES_A_MINUTE: u32 = 300;
+const PAGES_AT_ONCE: usize = 8;
+
 pub(crate) struct Door {
     clock: Clock,
     random: Random,
@@ -32,6 +38,8 @@ pub(crate) struct Door {
 struct Inside {
     codes: VecDeque<Code>,
     sessions: VecDeque<DoorSession>,
+    /// The latest pages of users.
+    pages: HashMap<u32, Arc<Window>>,
 }
 
 struct Code {
@@ -108,13 +116,21 @@ impl Door {
         Ok((code, until))
     }
 
-    /// Takes a code, and returns the id of a new session for the cookie.
+    /// Returns the user of a code.
+    pub(crate) fn user_of(&self, code: &str) -> Option<String> {
+        let sent = hash(code);
+        let (inside, _) = self.inside();
+        inside.codes.iter().find(|code| is_same(&code.hash, &sent)).map(|code| code.operator.name.clone())
+    }
+
+    /// Takes a code, and returns the id of a new session for the cookie, with the user's name.
     pub(crate) fn enter(&self, code: &str) -> Option<String> {
-        let (secret, id) = (self.random_text::<32>().ok()?, self.random_text::<4>().ok()?);
+        let (random, id) = (self.random_text::<32>().ok()?, self.random_text::<4>().ok()?);
         let sent = hash(code);
         let (mut inside, now) = self.inside();
         let place = inside.codes.iter().position(|code| is_same(&code.hash, &sent))?;
         let Code { operator, .. } = inside.codes.remove(place)?;
+        let secret = format!("{random}.{}", encode(&operator.name));
         let (session, role) = (&id, operator.role);
         tracing::info!(session, ?role, operator = operator.name, "a browser enters the console");
         make_room(&mut inside.sessions, SESSIONS_MAX, |session| session.operator.uid == operator.uid);
@@ -138,6 +154,16 @@ impl Door {
             session.used_at = now;
         }
         Some(Visitor { session: session.id.clone(), operator: session.operator.clone() })
+    }
+
+    /// Returns the turn of a page, which lasts until it is dropped. `None` if the user has had too
+    /// many.
+    pub(crate) fn take_turn(&self, Visitor { operator, .. }: &Visitor) -> Option<Arc<Window>> {
+        let (mut inside, now) = self.inside();
+        inside.pages.retain(|_, pages| pages.usage(now) > 0 || Arc::strong_count(pages) > 1);
+        let pages = inside.pages.entry(operator.uid).or_insert_with(|| Arc::new(Window::new(PAGES_A_MINUTE)));
+        let has_turn = Arc::strong_count(pages) <= PAGES_AT_ONCE && pages.admit(None, now, 1).is_ok();
+        has_turn.then(|| Arc::clone(pages))
     }
 
     /// Makes the id of a form. An empty one is never taken.

@@ -32,7 +32,7 @@ use toolwarrant_core::act::Operator;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_http::edge::Tls;
 use toolwarrant_http::people;
-use toolwarrant_operator::socket::CommandReceiver;
+use toolwarrant_operator::socket::{CommandReceiver, OperatorGroups};
 use toolwarrant_operator::{ConsoleDoor, LinkRequest, OperatorError};
 
 /// The console of a server. Unless it stays open, nothing listens before the first link, and after
@@ -54,10 +54,10 @@ fn describe_failure(why: impl Display) -> OperatorError {
 
 impl Console {
     #[must_use]
-    pub fn new(catalogue: &'static Catalogue, clock: Clock, random: Random) -> Self {
+    pub fn new(catalogue: &'static Catalogue, clock: Clock, random: Random, groups: OperatorGroups) -> Self {
         let (open, opened) = mpsc::unbounded_channel();
         Self {
-            state: Arc::new(ConsoleState::new(catalogue, clock, random.clone())),
+            state: Arc::new(ConsoleState::new(catalogue, clock, random.clone(), groups)),
             random,
             open,
             opened: tokio::sync::Mutex::new(opened),

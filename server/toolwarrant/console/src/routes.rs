@@ -1,7 +1,9 @@
 //! The path of a request becomes a page. Nothing but the door, the stylesheet, the script and the
 //! icon is answered without a session.
 
+use crate::answer::encode;
 use crate::assets;
+use crate::door::PAGES_A_MINUTE;
 use crate::lists::LISTS;
 use crate::markup::Markup;
 use crate::pages::{Main, Shell, SignIn, tag};
@@ -18,6 +20,8 @@ pub(crate) struct ConsoleSite {
     pub(crate) receiver: Arc<dyn CommandReceiver>,
 }
 
+const NO_GROUP: &str = "The server finds you in no group that may look here. The session has ended.";
+
 const ENDED: &str = "There is no session, or it has ended. The command `console` makes a link.";
 
 impl PeopleSite for ConsoleSite {
@@ -29,10 +33,16 @@ impl PeopleSite for ConsoleSite {
         "console"
     }
 
+    fn has_session(&self, cookie: &str) -> bool {
+        self.console.door.admit(cookie, false).is_some()
+    }
+
     fn answer<'a>(&'a self, request: SiteRequest<'a>) -> BoxFuture<'a, SiteAnswer> {
         Box::pin(self.route(request))
     }
 }
+
+const NO_CODE: (&str, &str) = ("", "");
 
 fn see(path: &str, cookie: Option<String>) -> SiteAnswer {
     SiteAnswer::See { path: path.to_owned(), cookie }
@@ -42,40 +52,67 @@ fn page(status: u16, html: &Markup) -> SiteAnswer {
     SiteAnswer::Page { status, html: html.as_str().to_owned() }
 }
 
+/// Returns true for a path of this site. Two slashes begin another host, and browsers leave out some
+/// control characters.
+fn is_own(to: &str) -> bool {
+    to.starts_with('/') && !to[1..].starts_with(['/', '\\']) && to.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 impl ConsoleSite {
-    fn door(&self, status: u16, message: &str) -> SiteAnswer {
+    /// Asks for a code or, if there is one, if the browser goes on as its user.
+    fn door(&self, status: u16, message: &str, to: &str, (code, user): (&str, &str)) -> SiteAnswer {
         let service = self.console.catalogue.service.title;
-        page(status, &Markup::of(&SignIn { service, message, asset: assets::paths() }))
+        page(status, &Markup::of(&SignIn { service, message, to, code, user, asset: assets::paths() }))
+    }
+
+    fn enter(&self, fields: &[(String, String)], cookie: Option<&str>) -> SiteAnswer {
+        let door = &self.console.door;
+        let field = |name: &str| fields.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.trim());
+        let (code, to) = (field("code"), field("to"));
+        let user = door.user_of(code).unwrap_or_default();
+        // The session can have ended since.
+        let here = cookie.and_then(|cookie| cookie.split_once('.')).map(|(_, user)| user);
+        match here.filter(|here| !user.is_empty() && *here != encode(&user) && field("user") != user) {
+            Some(here) => self.door(200, &format!("You are {here} here. Go on as {user}?"), to, (code, &user)),
+            None => match door.enter(code) {
+                Some(secret) => see(if is_own(to) { to } else { "/" }, Some(secret)),
+                None => self.door(403, "This code does not work: it works once, for a minute.", to, NO_CODE),
+            },
+        }
     }
 
     async fn route(&self, request: SiteRequest<'_>) -> SiteAnswer {
-        let SiteRequest { path, parts, query, form, cookie, shown } = request;
-        let door = &self.console.door;
+        let SiteRequest { path, target, parts, query, form, cookie, shown } = request;
+        let (door, to) = (&self.console.door, if form.is_none() { target } else { "" });
         match (path, &form) {
-            ("/in", None) => return self.door(200, ""),
-            ("/in", Some(fields)) => {
-                let code = fields.iter().find(|(name, _)| name == "code").map(|(_, value)| value.trim());
-                return match code.and_then(|code| door.enter(code)) {
-                    Some(secret) => see("/", Some(secret)),
-                    None => self.door(403, "This code does not work: it works once, for a minute."),
-                };
-            }
+            ("/in", None) => return self.door(200, "", "", NO_CODE),
+            ("/in", Some(fields)) => return self.enter(fields, cookie),
             _ => {}
         }
         if let Some(file) = assets::find(path).filter(|_| form.is_none()) {
             return file;
         }
-        let Some(visitor) = cookie.and_then(|cookie| door.admit(cookie, shown.is_none())) else {
-            return self.door(401, ENDED);
+        let Some(mut visitor) = cookie.and_then(|cookie| door.admit(cookie, shown.is_none())) else {
+            return self.door(401, ENDED, to, NO_CODE);
         };
+        if let ("/out", Some(_)) = (path, &form) {
+            door.end(Some(&visitor.session));
+            return see("/in", Some(String::new()));
+        }
+        let Some(_turn) = door.take_turn(&visitor) else {
+            let html =
+                format!("Too many at once, or more than {PAGES_A_MINUTE} pages a minute. Try again in a moment.");
+            return SiteAnswer::Page { status: 429, html };
+        };
+        let Some(role) = self.console.groups.role_of(visitor.operator.uid).await else {
+            door.end(Some(&visitor.session));
+            return self.door(401, NO_GROUP, to, NO_CODE);
+        };
+        visitor.operator.role = visitor.operator.role.min(role);
         let parts: Vec<_> = parts.iter().map(String::as_str).collect();
         let visit =
             |query| ConsoleVisit { console: &self.console, receiver: &*self.receiver, visitor: &visitor, query };
         match (&parts[..], &form) {
-            (["out"], Some(_)) => {
-                door.end(Some(&visitor.session));
-                see("/in", Some(String::new()))
-            }
             (["act", group, name], Some(fields)) => {
                 let visit = visit(fields);
                 self.shell(&visit, path, &visit.act(group, name).await)

@@ -11,11 +11,13 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_operator::socket::OperatorGroups;
 
 pub(crate) struct ConsoleState {
     pub(crate) catalogue: &'static Catalogue,
     pub(crate) clock: Clock,
     pub(crate) door: Door,
+    pub(crate) groups: OperatorGroups,
     pub(crate) examined: Examined,
     /// Sessions have ended.
     pub(crate) ended: Notify,
@@ -55,6 +57,10 @@ impl Place {
     }
 }
 
+fn without_port(host: &str) -> &str {
+    host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name)
+}
+
 /// The latest answers to questions that take long, by their first word.
 #[derive(Default)]
 pub(crate) struct Examined {
@@ -74,11 +80,12 @@ impl Examined {
 }
 
 impl ConsoleState {
-    pub(crate) fn new(catalogue: &'static Catalogue, clock: Clock, random: Random) -> Self {
+    pub(crate) fn new(catalogue: &'static Catalogue, clock: Clock, random: Random, groups: OperatorGroups) -> Self {
         Self {
             catalogue,
             door: Door::new(clock.clone(), random),
             clock,
+            groups,
             examined: Examined::default(),
             ended: Notify::new(),
             place: Mutex::default(),
@@ -87,8 +94,12 @@ impl ConsoleState {
 
     pub(crate) fn is_at(&self, host: &str) -> bool {
         let place = ignore_poison(self.place.lock());
-        place
-            .as_ref()
-            .is_some_and(|place| host == place.host_and_port() || place.is_plain && host == place.plain_host())
+        let Some(place) = place.as_ref() else { return false };
+        if place.is_public {
+            return host == place.host_and_port();
+        }
+        // A port that was forwarded is another one in the browser.
+        let name = without_port(host);
+        name == place.host || place.is_plain && ["localhost", without_port(&place.plain_host())].contains(&name)
     }
 }

@@ -12,10 +12,11 @@ use crate::background::until;
 use crate::data::SOCKET;
 use crate::error::{FailureCode, describe_mismatch};
 use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
-use crate::user::{find_group, group_name, operator};
+use crate::user::{find_group, group_name, groups_of, operator};
 use places::{SocketUsers, refuse};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -86,6 +87,19 @@ pub struct OperatorGroups {
     pub folder: Option<PathBuf>,
     pub operate: Option<String>,
     pub view: Option<String>,
+}
+
+impl OperatorGroups {
+    /// Returns the role that the user has at present.
+    pub async fn role_of(&self, uid: u32) -> Option<Role> {
+        if uid == 0 || uid == geteuid().as_raw() {
+            return Some(Role::Owner);
+        }
+        let own = groups_of(uid).await;
+        let has = |group: &Option<String>| group.as_deref().and_then(find_group).is_some_and(|id| own.contains(&id));
+        let view = || has(&self.view).then_some(Role::View);
+        if has(&self.operate) { Some(Role::Operate) } else { view() }
+    }
 }
 
 /// A listening socket. Dropping it removes its file, unless another process has replaced the file.

@@ -2,9 +2,15 @@
 
 use rustix::process::{geteuid, getuid};
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
 use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 
 const NOBODY: u32 = u32::MAX;
+
+const GROUPS_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[must_use]
 pub fn local_operator(channel: Channel, claims: Claims) -> Operator {
@@ -30,6 +36,17 @@ pub(crate) fn find_group(text: &str) -> Option<u32> {
 
 pub(crate) fn group_name(id: u32) -> String {
     groups().into_iter().find(|(_, known)| *known == id).map_or_else(|| id.to_string(), |(name, _)| name)
+}
+
+/// Returns the groups that the machine gives the user at a login. Asks the program `id`, because a
+/// directory of users can take long.
+pub(crate) async fn groups_of(uid: u32) -> Vec<u32> {
+    let name = crate::owner::user_name(uid).unwrap_or_else(|| uid.to_string());
+    let mut id = Command::new("id");
+    id.args(["-G", "--", &name]).stdin(Stdio::null()).kill_on_drop(true);
+    let Ok(Ok(found)) = timeout(GROUPS_TIMEOUT, id.output()).await else { return Vec::new() };
+    let text = String::from_utf8(found.stdout).unwrap_or_default();
+    text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
 fn groups() -> Vec<(String, u32)> {

@@ -21,7 +21,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_console::Console;
 use toolwarrant_core::catalogue::Catalogue;
@@ -175,7 +174,7 @@ impl Start {
                 clock: clock.clone(),
                 folder: folder.path().to_owned(),
             });
-            let console = make_console(catalogue, clock.clone(), place)?;
+            let console = open_console(Console::new(catalogue, clock.clone(), Random::System, groups), place)?;
             let context = Arc::new(OperatorContext {
                 names: Arc::clone(&names),
                 catalogue,
@@ -241,8 +240,7 @@ pub(crate) struct ServiceAround {
     pub(crate) hint: &'static str,
 }
 
-fn make_console(catalogue: &'static Catalogue, clock: Clock, place: Option<ConsoleSocket>) -> Result<Arc<Console>> {
-    let console = Console::new(catalogue, clock, Random::System);
+fn open_console(console: Console, place: Option<ConsoleSocket>) -> Result<Arc<Console>> {
     if let Some(ConsoleSocket { socket, public }) = place {
         console.open_for_good(listen(socket, CONSOLE_LISTEN)?, public)?;
     }

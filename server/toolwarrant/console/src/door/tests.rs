@@ -25,7 +25,7 @@ fn a_code_works_once_for_a_minute_and_a_guess_never_does() {
     for guess in ["", "0", &"0".repeat(32), &sent[..31], &sent.to_uppercase()] {
         assert_eq!(door.enter(guess), None, "{guess}");
     }
-    assert!(door.enter(&sent).is_some_and(|secret| secret.len() == 64), "256 bits");
+    assert!(door.enter(&sent).is_some_and(|secret| secret.len() == 64 + ".ada".len()), "256 bits");
     assert_eq!(door.enter(&sent), None);
     let [in_time, late] = [code(&door), code(&door)];
     pass(59);
@@ -78,6 +78,22 @@ fn a_form_is_taken_once_and_only_in_its_own_session() {
     let form = door.make_form(&one);
     assert!(!door.take_form(&other, &form) && !door.take_form(&one, "") && !door.take_form(&one, "0"));
     assert!(door.take_form(&one, &form) && !door.take_form(&one, &form));
+}
+
+#[test]
+fn a_user_has_300_pages_a_minute_in_all_sessions_and_8_at_a_time() {
+    let (door, pass) = door();
+    let visitor = |uid| Visitor { session: String::new(), operator: Operator { uid, ..operator(Role::View) } };
+    let turn = |uid| door.take_turn(&visitor(uid));
+    let held: Vec<_> = (0..20).filter_map(|_| turn(7)).collect();
+    assert_eq!(held.len(), PAGES_AT_ONCE);
+    drop(held);
+    assert_eq!((0..400).filter(|_| turn(7).is_some()).count(), 300 - PAGES_AT_ONCE);
+    assert!(turn(8).is_some(), "another user");
+    pass(59);
+    assert!(turn(7).is_none());
+    pass(2);
+    assert_eq!((0..400).filter(|_| turn(7).is_some()).count(), 300);
 }
 
 #[test]

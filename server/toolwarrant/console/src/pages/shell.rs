@@ -28,6 +28,10 @@ pub(crate) struct Shell<'a> {
 pub(crate) struct SignIn<'a> {
     pub(crate) service: &'a str,
     pub(crate) message: &'a str,
+    /// The path that was asked for.
+    pub(crate) to: &'a str,
+    pub(crate) code: &'a str,
+    pub(crate) user: &'a str,
     pub(crate) asset: &'static [String; 3],
 }
 

@@ -195,6 +195,10 @@ impl Peer {
     pub(crate) fn address(&self) -> IpAddr {
         self.address
     }
+
+    pub(crate) fn end_after_answer(&self) {
+        self.connection.last.store(true, Relaxed);
+    }
 }
 
 /// Counts a failed authentication, and returns once it may be answered. At the limit of delayed

@@ -1,8 +1,8 @@
 //! Limits the number of open connections, in total and by address.
 //!
 //! At the total limit, the limiter gives up a connection that waits for its client, so that idle
-//! clients cannot keep others out. It takes the oldest of an address that has more than the
-//! average. It spares connections that have answered a request since the last look, if it can.
+//! clients cannot keep others out. It takes the oldest of an address that has the average or
+//! more. It spares connections that have answered a request since the last look, if it can.
 //! Start at `ConnectionLimiter::admit`.
 
 use super::connection::{Connection, Quotas};
@@ -141,7 +141,7 @@ impl OpenConnections {
         for _ in 0..LOOKS.min(self.places.len()) {
             let Some((_, connection)) = self.places.pop_first() else { break };
             let was_used = connection.was_used();
-            if !was_used && by_address.is_above_average(connection.address) && connection.give_up() {
+            if !was_used && by_address.has_average(connection.address) && connection.give_up() {
                 self.leaving += 1;
                 return true;
             }

@@ -44,9 +44,9 @@ impl Quota {
         share.grow(amount).then_some(share)
     }
 
-    pub(super) fn is_above_average(&self, address: IpAddr) -> bool {
+    pub(super) fn has_average(&self, address: IpAddr) -> bool {
         let Shares { total, by_address } = &*self.lock();
-        by_address.get(&network_of(address)).is_some_and(|own| own * by_address.len() > *total)
+        by_address.get(&network_of(address)).is_some_and(|own| own * by_address.len() >= *total)
     }
 
     #[cfg(test)]

@@ -17,9 +17,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use toolwarrant_base::BoxFuture;
 
-/// Enough for a few windows of a few people.
+/// Enough for a few windows of a few people. An address has no limit of its own, because all people
+/// on this machine have the same.
 const CONNECTIONS: usize = 256;
-const CONNECTIONS_PER_ADDRESS: usize = 128;
 
 const FORM_MAX: usize = 64 * 1024;
 
@@ -31,6 +31,8 @@ pub type FormFields = Vec<(String, String)>;
 /// A request that comes from a page of the site, or from the address bar.
 pub struct SiteRequest<'a> {
     pub path: &'a str,
+    /// The path with its query, as it was sent.
+    pub target: &'a str,
     /// The parts of the path, decoded.
     pub parts: Vec<String>,
     pub query: FormFields,
@@ -66,6 +68,9 @@ pub trait PeopleSite: Send + Sync + 'static {
     /// Returns the name of the cookie.
     fn cookie(&self) -> &'static str;
 
+    /// Returns true if this value of the cookie is of a session.
+    fn has_session(&self, cookie: &str) -> bool;
+
     fn answer<'a>(&'a self, request: SiteRequest<'a>) -> BoxFuture<'a, SiteAnswer>;
 }
 
@@ -79,7 +84,7 @@ pub async fn serve(
 ) {
     let limits = Limits {
         connections: CONNECTIONS,
-        connections_per_address: CONNECTIONS_PER_ADDRESS,
+        connections_per_address: usize::MAX,
         body_bytes: FORM_MAX,
         grace: Duration::from_secs(1),
         ..Limits::default()
@@ -141,8 +146,20 @@ impl SiteResponder {
         body: impl HttpBody<Data = Bytes> + Unpin,
         peer: &Peer,
     ) -> Result<SiteAnswer, Refused> {
+        let name = self.cookie();
+        let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies.flat_map(|line| line.split("; ")).filter_map(|pair| pair.split_once('='));
+        let cookie = cookies.find(|(known, _)| *known == name).map(|(_, value)| value);
+        let has_session = cookie.is_some_and(|cookie| self.site.has_session(cookie));
+        if !has_session {
+            // So that only connections of sessions count as used, and all others give way to them.
+            peer.end_after_answer();
+        }
         let host = once(headers, &HOST)?.filter(|host| self.site.is_at(host));
-        let host = host.ok_or((StatusCode::FORBIDDEN, "the console is not at this host; open the whole link\n"))?;
+        let host = host.ok_or((
+            StatusCode::FORBIDDEN,
+            "the console is not at this host; open the whole link, or ask for one with --plain-host\n",
+        ))?;
         if uri.authority().is_some() {
             return Err((StatusCode::BAD_REQUEST, "this is no proxy\n"));
         }
@@ -151,22 +168,21 @@ impl SiteResponder {
         let form = match *method {
             Method::GET => None,
             Method::POST if once(headers, &CONTENT_TYPE)? == Some(FORM) => {
-                let read = edge::read_body(body, Some(peer), BodyRoom::Unverified, &self.limits).await;
+                let room = if has_session { BodyRoom::Verified } else { BodyRoom::Unverified };
+                let read = edge::read_body(body, Some(peer), room, &self.limits).await;
                 let body = read.map_err(|_| (StatusCode::BAD_REQUEST, "the form is too large or did not arrive\n"))?;
                 Some(parse_fields(&body))
             }
             Method::POST => return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "a form is expected\n")),
             _ => return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET and POST are answered here\n")),
         };
-        let name = self.cookie();
-        let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-        let mut cookies = cookies.flat_map(|line| line.split("; ")).filter_map(|pair| pair.split_once('='));
         let request = SiteRequest {
             path: uri.path(),
+            target: uri.path_and_query().map_or("/", |target| target.as_str()),
             parts: uri.path().split('/').skip(1).map(|part| decode(part.as_bytes())).collect(),
             query: parse_fields(uri.query().unwrap_or_default().as_bytes()),
             form,
-            cookie: cookies.find(|(known, _)| *known == name).map(|(_, value)| value),
+            cookie,
             shown: once(headers, &SHOWN)?,
         };
         let is_form = request.form.is_some();
