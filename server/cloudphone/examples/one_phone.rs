@@ -6,8 +6,8 @@ use cloudphone::phones::contract::{
 };
 use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::port::{
-    AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PlatformName, Query, ReadPort,
-    See, Session, SessionError, Through, Unreachable, WritePort,
+    AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName,
+    Query, ReadPort, See, Session, SessionError, Through, Unreachable, WritePort,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
@@ -107,7 +107,7 @@ impl WritePort for OnePhone {
         Box::pin(async { Err(SessionError::Refused("it has no screen".into())) })
     }
 
-    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
+    fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }
 
@@ -141,7 +141,7 @@ impl WritePort for OnePhone {
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async { Ok(PhoneStart { value: "the only one".to_owned(), age: None }) })
+        Box::pin(async { Ok(PhoneStart { value: "the only one".to_owned(), on: None, age: None }) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Phones behind an adb server, through the whole program: list, restart, refund, and the check.
 
 mod conditions;
+mod copies;
 
 use super::{FAST, Site, assert_nowhere, echo, end, id, list_all, until};
 use crate::harness::double::Double;

@@ -2,8 +2,8 @@
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use cloudphone::phones::port::{
-    CheckPort, Exits, Found, PhoneStart, PlatformName, Query, ReadPort, See, Session, SessionError, Unreachable,
-    WritePort,
+    CheckPort, Exits, Found, PhoneStart, PhoneWrite, PlatformName, Query, ReadPort, See, Session, SessionError,
+    Unreachable, WritePort,
 };
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl WritePort for Gate {
         self.sim.session(id, mode)
     }
 
-    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        self.sim.facts(id, command)
+    fn facts(&self, write: &PhoneWrite) -> Facts {
+        self.sim.facts(write)
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {

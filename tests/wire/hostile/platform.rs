@@ -4,8 +4,8 @@ use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
 use cloudphone::phones::port::{
-    CheckPort, DeviceSnapshot, Exits, PhoneStart, PlatformName, Query, ReadPort, See, Session, SessionError,
-    Unreachable, WritePort,
+    CheckPort, DeviceSnapshot, Exits, PhoneStart, PhoneWrite, PlatformName, Query, ReadPort, See, Session,
+    SessionError, Unreachable, WritePort,
 };
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
@@ -91,8 +91,8 @@ impl WritePort for Hostile {
         })
     }
 
-    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        self.sim.facts(id, command)
+    fn facts(&self, write: &PhoneWrite) -> Facts {
+        self.sim.facts(write)
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {

@@ -76,7 +76,7 @@ async fn read_start(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "start of a phone";
     const REMEDY: &str = "restarts cannot be verified; check that commands are allowed on this account";
     match platform.boot_id(&phone.id).await {
-        Ok(start) => Finding::sound(STEP, format!("{} shows {}", phone.id, start.value)),
+        Ok(start) => Finding::sound(STEP, format!("{} shows {start}", phone.id)),
         Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), REMEDY),
     }
 }
@@ -202,7 +202,7 @@ impl Prover<'_> {
             "without a proof, restarts end as timeout if no other start is seen, and are never refunded";
         let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
         let before = match self.platform.boot_id(self.id).await {
-            Ok(before) => before.value,
+            Ok(before) => before.to_string(),
             Err(error) => return faulty(error.to_string()),
         };
         let args = SetPowerArgs { device_id: self.id.clone(), action: PowerAction::Restart, idempotency_key: None };
@@ -211,7 +211,7 @@ impl Prover<'_> {
             return faulty(why);
         }
         let other_start = || async {
-            let now = self.platform.boot_id(self.id).await.ok()?.value;
+            let now = self.platform.boot_id(self.id).await.ok()?.to_string();
             (now != before).then_some(now)
         };
         match self.wait(until, other_start).await {

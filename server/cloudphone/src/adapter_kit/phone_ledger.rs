@@ -16,7 +16,7 @@ pub use row::{KeptRow, Recoded, Row, SHOWN_FOR, is_current};
 
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{Direction, PlatformName, Unreachable};
-use assignment::IdAssignment;
+use assignment::{Holder, IdAssignment};
 use entry::AccountEntry;
 use row::ListedPhone;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -120,6 +120,18 @@ impl<R: Row> PhoneLedger<R> {
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock_view().phones.len()
+    }
+
+    /// Returns the code and the serial of each phone that ever had a code, and the row of one that
+    /// is listed. Returns nothing while the ledger changes.
+    #[must_use]
+    pub fn all_phones(&self) -> Vec<(String, Option<String>, Option<R>)> {
+        let Ok(draft) = self.draft.try_lock() else { return Vec::new() };
+        let phone = |holder: &Holder<R>| {
+            let row = holder.row.as_ref().map(|row| R::clone(row));
+            Some((holder.code.clone()?, holder.serial.clone(), row))
+        };
+        draft.phones.holders.iter().filter_map(phone).collect()
     }
 
     /// Returns true if the whole platform was ever read, also by an earlier process.

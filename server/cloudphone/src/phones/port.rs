@@ -24,7 +24,7 @@ pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
 pub use unreachable::{Query, Unreachable};
 
-use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs};
+use super::contract::{Command, DeviceId, PowerAction, SessionMode, SessionToken, SetProxyArgs};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -144,9 +144,9 @@ pub trait WritePort: Send + Sync + 'static {
     /// asked for phones without [`Self::screen`], and for all if this server has no page.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 
-    /// Returns what the platform can do if the answer to a command on this phone is lost, and what
+    /// Returns what the platform can do if the answer to this write is lost, and what
     /// a reading can prove. The engine asks again each time that it matters.
-    fn facts(&self, id: &DeviceId, command: &Command) -> Facts;
+    fn facts(&self, write: &PhoneWrite) -> Facts;
 
     /// Sends a command under this request id. Calls [`Leave::confirm`] right before the first byte
     /// leaves, and then sends without any other wait. Does not follow redirects and does not repeat
@@ -165,8 +165,8 @@ pub trait WritePort: Send + Sync + 'static {
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart>;
 
     /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
-    /// `on` is the platform's own name of the phone, which stands after the `@`. Default: does
-    /// nothing, for adapters whose [`Self::facts`] do not depend on it.
+    /// `on` is the platform's own name of the phone. Default: does nothing, for adapters whose
+    /// [`Self::facts`] do not depend on it.
     fn note_restart<'a>(&'a self, _: &'a DeviceId, _on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
@@ -266,6 +266,43 @@ pub enum Direction {
     Exit,
     /// The value that is read for a start changed at a restart.
     Start,
+}
+
+/// A write on a phone.
+#[derive(Clone, Debug)]
+pub enum PhoneWrite {
+    /// A command that can be sent.
+    Command(Command),
+    /// A write of an earlier contract. It is never sent again, and only a restart is verified.
+    Unread {
+        /// The tool that was called.
+        tool: String,
+        /// The phone.
+        device: DeviceId,
+        /// True if a start proves the effect.
+        is_restart: bool,
+    },
+}
+
+impl PhoneWrite {
+    /// Returns the phone that the write is about.
+    #[must_use]
+    pub fn device(&self) -> &DeviceId {
+        match self {
+            Self::Command(command) => command.device(),
+            Self::Unread { device, .. } => device,
+        }
+    }
+
+    /// Returns true for a restart.
+    #[must_use]
+    pub fn is_restart(&self) -> bool {
+        match self {
+            Self::Command(Command::SetPower(args)) => args.action == PowerAction::Restart,
+            Self::Command(Command::SetProxy(_) | Command::ClearProxy(_)) => false,
+            Self::Unread { is_restart, .. } => *is_restart,
+        }
+    }
 }
 
 impl Command {

@@ -2,8 +2,8 @@
 
 use super::contract::{Command, DeviceId, DeviceSpec, DeviceState, SessionMode, SetProxyArgs};
 use super::port::{
-    CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PlatformName, Query, ReadPort, See,
-    Session, SessionError, Through, Unreachable, WritePort,
+    CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName, Query,
+    ReadPort, See, Session, SessionError, Through, Unreachable, WritePort,
 };
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ impl WritePort for Staged {
         Box::pin(async { Err(stage::<Session>(None).unwrap_err().into()) })
     }
 
-    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
+    fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }
 
@@ -82,7 +82,10 @@ impl WritePort for Staged {
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async {
-            Ok(PhoneStart { value: stage(self.boot)?.to_owned(), age: self.age.map(Duration::from_secs) })
+            let (value, on) =
+                stage(self.boot)?.split_once('@').map_or((stage(self.boot)?, None), |(value, on)| (value, Some(on)));
+            let (value, on) = (value.to_owned(), on.map(str::to_owned));
+            Ok(PhoneStart { value, on, age: self.age.map(Duration::from_secs) })
         })
     }
 }

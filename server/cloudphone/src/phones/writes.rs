@@ -3,10 +3,11 @@
 //! Defines each probe: its reading, and the readings that prove or disprove that a command took
 //! effect. An adapter only reads. Start at [`Writes`].
 
-use super::contract::{ClearProxyArgs, Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
+use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetProxyArgs};
 use super::platforms::Platforms;
-use super::port::{NOTHING_ARRIVED, PhoneStart, Platform, Through, Unreachable};
+use super::port::{NOTHING_ARRIVED, PhoneStart, PhoneWrite, Platform, Through, Unreachable};
 use super::views::Views;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,57 +27,61 @@ pub struct Writes {
     views: Arc<Views>,
 }
 
+/// A write, parsed once.
 struct WriteOrder {
-    command: Command,
-    device: DeviceId,
+    write: PhoneWrite,
     probe: Option<Probe>,
 }
 
 impl WriteOrder {
-    /// Fails if the contract has changed and no longer admits the write.
-    fn read(write: &Write) -> Result<Self, Unreadable> {
-        let command = Command::read(&write.tool, write.arguments.expose());
-        let command =
-            command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool).into()))?;
-        Ok(Self { device: command.device().clone(), command, probe: probe(write) })
+    /// The arguments cannot be read if the contract has changed and no longer admits the write.
+    fn parse(write: &Write) -> Result<Self, Unreadable> {
+        let probe = Probe::ALL.iter().copied().find(|probe| write.probe.as_deref() == Some(probe.as_str()));
+        let write = match Command::read(&write.tool, write.arguments.expose()) {
+            Some(command) => PhoneWrite::Command(command),
+            None => PhoneWrite::Unread {
+                tool: write.tool.clone(),
+                device: DeviceId::new(&write.target).map_err(|_| Unreadable("its target is none".into()))?,
+                // Nothing else is verified by the boot id.
+                is_restart: probe == Some(Probe::BootId),
+            },
+        };
+        Ok(Self { write, probe })
     }
+}
 
-    /// Restores a restart even without readable arguments: nothing else is verified by the boot id.
-    fn restore(write: &Write) -> Result<Self, Unreadable> {
-        Self::read(write).or_else(|unreadable| match (probe(write), DeviceId::new(&write.target)) {
-            (probe @ Some(Probe::BootId), Ok(device)) => {
-                let (device_id, action, idempotency_key) = (device.clone(), PowerAction::Restart, None);
-                let command = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key });
-                Ok(Self { command, device, probe })
-            }
-            _ => Err(unreadable),
-        })
-    }
+/// Returns the write as it was parsed first.
+fn order(write: &Write) -> Arc<Result<WriteOrder, Unreadable>> {
+    write.parse_once(WriteOrder::parse)
+}
+
+fn find(order: &Result<WriteOrder, Unreadable>) -> Result<&WriteOrder, Unreadable> {
+    order.as_ref().map_err(Clone::clone)
 }
 
 impl Executor for Writes {
     fn facts(&self, write: &Write) -> Facts {
-        let Ok(device_id) = DeviceId::new(&write.target) else { return Facts::default() };
-        // The target alone is enough for the facts about look-ups, and the engine relies on no
-        // others.
-        let unknown = || Command::ClearProxy(ClearProxyArgs { device_id: device_id.clone(), idempotency_key: None });
-        let command = WriteOrder::restore(write).map_or_else(|_| unknown(), |order| order.command);
+        let order = order(write);
+        let Ok(WriteOrder { write, .. }) = find(&order) else { return Facts::default() };
         let gone = |_| Facts { gone: Some("its platform is not configured any more"), ..Facts::default() };
-        self.platforms.of(&device_id).map_or_else(gone, |platform| platform.facts(&device_id, &command))
+        self.platforms.of(write.device()).map_or_else(gone, |platform| platform.facts(write))
     }
 
     fn verifies_without_arguments(&self, write: &Write) -> bool {
-        WriteOrder::restore(write).is_ok()
+        find(&order(write)).is_ok_and(|WriteOrder { write, .. }| write.is_restart())
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
-            let WriteOrder { device, probe, .. } = WriteOrder::read(write)?;
+            let order = order(write);
+            let WriteOrder { write, probe } = find(&order)?;
+            let device = write.device();
             match probe {
-                Some(Probe::ExitIp) => Ok(canonical(self.platforms.of(&device)?.exits(&device, None).await?.ordinary)),
+                Some(Probe::ExitIp) => Ok(canonical(self.platforms.of(device)?.exits(device, None).await?.ordinary)),
                 Some(Probe::BootId) => {
-                    let (begun, platform) = (self.views.now(), self.platforms.of(&device)?);
-                    Ok(format!("{};{}", read_boot_id(platform, &device).await?.value, begun.0))
+                    let (begun, platform) = (self.views.now(), self.platforms.of(device)?);
+                    let start = read_start(platform, device).await?;
+                    Ok(StartBefore { start, read_at: Some(begun) }.to_string())
                 }
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
@@ -85,9 +90,16 @@ impl Executor for Writes {
 
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
+            let order = order(write);
             let send = async {
-                let WriteOrder { command, device, .. } = WriteOrder::read(write)?;
-                Ok(self.platforms.of(&device)?.send(write.id, &command, leave).await)
+                match &find(&order)?.write {
+                    PhoneWrite::Command(command) => {
+                        Ok(self.platforms.of(command.device())?.send(write.id, command, leave).await)
+                    }
+                    PhoneWrite::Unread { tool, .. } => {
+                        Err(Unreadable(format!("`{tool}` does not take these arguments").into()))
+                    }
+                }
             };
             let sent = send.await.unwrap_or_else(|Unreadable(why)| Sent::NotSent(why));
             self.forget(write);
@@ -97,8 +109,9 @@ impl Executor for Writes {
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async move {
-            let device = DeviceId::new(&write.target).map_err(|_| Unreadable("its target is none".into()))?;
-            let known = self.platforms.of(&device)?.look_up(&device, write.id, write.operation.as_deref()).await;
+            let order = order(write);
+            let device = find(&order)?.write.device();
+            let known = self.platforms.of(device)?.look_up(device, write.id, write.operation.as_deref()).await;
             self.forget(write);
             Ok(known?)
         })
@@ -106,15 +119,21 @@ impl Executor for Writes {
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
+            let order = order(write);
             let reading = async {
-                let WriteOrder { command, device, probe } = WriteOrder::restore(write)?;
                 let baseline = write.baseline.as_deref();
-                match (probe, &command) {
-                    (Some(Probe::ExitIp), Command::SetProxy(args)) => self.exit_ip(&device, args, baseline).await,
-                    (Some(Probe::PowerState), Command::SetPower(SetPowerArgs { action, .. })) => {
-                        self.power_state(&device, *action).await
+                let WriteOrder { write: order, probe } = find(&order)?;
+                let device = order.device();
+                match (probe, order) {
+                    (Some(Probe::ExitIp), PhoneWrite::Command(Command::SetProxy(args))) => {
+                        self.exit_ip(device, args, baseline).await
                     }
-                    (Some(Probe::BootId), Command::SetPower(_)) => self.boot_id(&device, baseline, write.sent_by).await,
+                    (Some(Probe::PowerState), PhoneWrite::Command(Command::SetPower(args))) => {
+                        self.power_state(device, args.action).await
+                    }
+                    (Some(Probe::BootId), order) if order.is_restart() => {
+                        self.start(device, baseline, write.sent_by).await
+                    }
                     (Some(Probe::ExitIp | Probe::PowerState | Probe::BootId) | None, _) => {
                         Err(Unreadable(format!("`{}` cannot be verified", write.tool).into()))
                     }
@@ -204,34 +223,30 @@ impl Writes {
     /// Compares starts. The effect is another start, younger than the reading before: two phones
     /// whose connections change places show each other's start. Without a start from before the
     /// send, a start after the send is the effect.
-    async fn boot_id(
+    async fn start(
         &self,
         device: &DeviceId,
         before: Option<&str>,
         sent_by: Option<Timestamp>,
     ) -> Result<Reading, Unreadable> {
         let (begun, platform) = (self.views.now(), self.platforms.of(device)?);
-        let PhoneStart { value: now, age } = read_boot_id(platform, device).await?;
-        let Some(before) = before else {
-            let (Some(age), Some(sent_by)) = (age, sent_by) else { return Err(nothing_before()) };
+        let now = read_start(platform, device).await?;
+        let Some(StartBefore { start: before, read_at }) = before.map(StartBefore::parse) else {
+            let (Some(age), Some(sent_by)) = (now.age, sent_by) else { return Err(nothing_before()) };
             let verdict = if begun.minus(age) > sent_by { Verdict::Present } else { Verdict::Absent };
             let observed = format!("before: not read; after: {now}, which had run for {} s", age.as_secs());
             return Ok(make_reading(verdict, "after: a start after the request".to_owned(), observed));
         };
-        // Tasks from an earlier version have no time of the reading.
-        let timed = before.rsplit_once(';').and_then(|(value, at)| Some((value, Some(at.parse().ok()?))));
-        let (before, read_at) = timed.unwrap_or((before, None));
-        if read_on(before) != read_on(&now) {
+        if before.on != now.on {
             return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
         }
-        let ended = self.views.now();
-        let is_older = |age, read_at| ended.minus(age).plus(CLOCKS_APART) < Timestamp(read_at);
-        if now != before && age.zip(read_at).is_some_and(|(age, read_at)| is_older(age, read_at)) {
+        let (ended, is_other) = (self.views.now(), now.value != before.value);
+        let is_older = |(age, read_at)| ended.minus(age).plus(CLOCKS_APART) < read_at;
+        if is_other && now.age.zip(read_at).is_some_and(is_older) {
             return Err(Unreadable("a phone answers that started before the request, so it is another one".into()));
         }
-        let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
-        if verdict == Verdict::Present
-            && let Some(on) = read_on(&now)
+        if is_other
+            && let Some(on) = &now.on
             && let Err(Unreachable(why)) = platform.note_restart(device, on).await
         {
             tracing::warn!(
@@ -240,28 +255,46 @@ impl Writes {
                 "it could not be stored that a phone's start follows a restart"
             );
         }
-        let observed = before_after(Some(before), &now);
+        let verdict = if is_other { Verdict::Present } else { Verdict::Absent };
+        let observed = before_after(Some(&before.to_string()), &now.to_string());
         Ok(make_reading(verdict, "after: another boot id than before".to_owned(), observed))
+    }
+}
+
+/// A start from before the send. As a text, it is `START;MILLISECONDS`.
+struct StartBefore {
+    start: PhoneStart,
+    /// `None` in tasks of an earlier version.
+    read_at: Option<Timestamp>,
+}
+
+impl StartBefore {
+    fn parse(text: &str) -> Self {
+        let timed = text.rsplit_once(';').and_then(|(start, at)| Some((start, Some(Timestamp(at.parse().ok()?)))));
+        let (start, read_at) = timed.unwrap_or((text, None));
+        let (value, on) = start.split_once('@').map_or((start, None), |(value, on)| (value, Some(on.to_owned())));
+        Self { start: PhoneStart { value: value.to_owned(), on, age: None }, read_at }
+    }
+}
+
+impl fmt::Display for StartBefore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.start.fmt(f)?;
+        self.read_at.map_or(Ok(()), |Timestamp(at)| write!(f, ";{at}"))
     }
 }
 
 /// Refuses an empty boot id, which would differ from every other, and one that would be cut,
 /// because two could then look equal.
-async fn read_boot_id(platform: &dyn Platform, device: &DeviceId) -> Result<PhoneStart, Unreadable> {
+async fn read_start(platform: &dyn Platform, device: &DeviceId) -> Result<PhoneStart, Unreadable> {
     let start = platform.boot_id(device).await?;
-    match Remark::clean(&start.value).as_str() {
-        "" => Err(Unreadable("the boot id is empty".into())),
-        id if id.len() > BOOT_ID_MAX => Err(Unreadable("the boot id is too long".into())),
-        id => Ok(PhoneStart { value: id.to_owned(), ..start }),
+    let clean = |text: &str| Remark::clean(text).as_str().to_owned();
+    let start = PhoneStart { value: clean(&start.value), on: start.on.as_deref().map(clean), age: start.age };
+    match (start.value.as_str(), start.to_string().len()) {
+        ("", _) => Err(Unreadable("the boot id is empty".into())),
+        (_, length) if length > BOOT_ID_MAX => Err(Unreadable("the boot id is too long".into())),
+        _ => Ok(start),
     }
-}
-
-fn probe(write: &Write) -> Option<Probe> {
-    Probe::ALL.iter().copied().find(|probe| write.probe.as_deref() == Some(probe.as_str()))
-}
-
-fn read_on(reading: &str) -> Option<&str> {
-    reading.split_once('@').map(|(_, on)| on)
 }
 
 /// Writes mapped addresses as IPv4, so that they compare equal.

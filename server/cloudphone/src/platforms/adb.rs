@@ -11,9 +11,11 @@ mod asking;
 mod connections;
 mod control;
 mod facts;
+mod identity;
 mod lines;
 mod listing;
 mod other_work;
+mod phone;
 mod programs;
 mod row;
 mod screen;
@@ -36,11 +38,14 @@ use crate::phones::port::{
 };
 use anyhow::Context;
 use asking::PhoneAsker;
+use connections::Connections;
 use facts::PhoneFacts;
 use listing::AdbListing;
 use other_work::OtherWork;
+use phone::AdbPhones;
 use programs::PhonePrograms;
 use row::AdbRow;
+use screen::AdbScreen;
 use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
@@ -53,16 +58,17 @@ use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
-use wire::PhoneAddress;
 
 pub struct Adb {
     ledger: Arc<PhoneLedger<AdbRow>>,
+    phones: Arc<AdbPhones>,
+    screen: AdbScreen,
     listing: Arc<AdbListing>,
     refresh: Arc<Refresh<AdbRow>>,
     programs: Arc<PhonePrograms>,
     readings: PhoneReadings,
     own: OwnAddresses<AdbRow>,
-    work: OtherWork,
+    work: Arc<OtherWork>,
     region: Option<String>,
     paces: Paces,
     shows_screens: bool,
@@ -123,24 +129,22 @@ impl Adb {
         let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
         let running = RunningPrograms::default();
         let programs = Arc::new(PhonePrograms { named: programs, names, running, clock: clock.clone() });
-        let asker = PhoneAsker {
-            server: AdbServer { address: server, clock: clock.clone() },
-            programs: Arc::clone(&programs),
-            connect: connect.into(),
-            revived: Arc::default(),
-            unmarked: Arc::default(),
-            random: random.clone(),
-        };
-        let known = ledger.page(None, u16::MAX, |rows| rows.map(|(_, row, _)| AdbRow::clone(row)).collect());
+        let server = AdbServer { address: server, clock: clock.clone() };
+        let phones = Arc::new(AdbPhones { ledger: Arc::clone(&ledger), server: server.clone() });
+        let asker =
+            PhoneAsker { server, programs: Arc::clone(&programs), connect: connect.into(), random: random.clone() };
+        let known = Connections::of_rows(ledger.all_phones().into_iter().filter_map(AdbRow::restore));
         let listing = Arc::new(AdbListing::new(asker, only, known));
         let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone(), jitter));
         let pace =
             |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
         let paces = Paces { proxy: Some(pace(proxy_seconds)), power: Some(pace(power_seconds)) };
-        let random = random.clone();
-        let (work, shows_screens) = (OtherWork::default(), false);
+        let work = Arc::new(OtherWork::default());
+        let screen = AdbScreen { phones: Arc::clone(&phones), work: Arc::clone(&work), clock: clock.clone() };
         Ok(Self {
             ledger,
+            phones,
+            screen,
             listing,
             refresh,
             programs,
@@ -149,9 +153,9 @@ impl Adb {
             work,
             region,
             paces,
-            shows_screens,
+            shows_screens: false,
             clock,
-            random,
+            random: random.clone(),
         })
     }
 
@@ -178,12 +182,6 @@ impl Adb {
                 None => self.clock.sleep_until(self.clock.now().plus(ADDRESSES_EVERY)).await,
             }
         }
-    }
-
-    fn find(&self, id: &DeviceId) -> Result<(Arc<KeptRow<AdbRow>>, PhoneAddress), Unreachable> {
-        let listed = self.ledger.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
-        let address = PhoneAddress::parse(&listed.row.address);
-        Ok((listed.row, address.ok_or_else(|| Unreachable(format!("{id} has no address").into()))?))
     }
 
     fn show(&self, rows: KnownPhones<'_, AdbRow>, see: See<'_>) {
@@ -228,7 +226,7 @@ impl Adb {
         let session = while_running((!self.shows_screens).then_some(NO_SESSION));
         DeviceReading {
             id: id.clone(),
-            name: Untrusted::clean(self.programs.names.get(address).unwrap_or(address)),
+            name: Untrusted::clean(self.programs.name_of(address).unwrap_or(address.as_str())),
             state: state.visible_state().filter(|_| is_known),
             offers: Offers { proxy, power, session },
             spec: Arc::new(DeviceSpec {
@@ -256,13 +254,12 @@ impl Adb {
     }
 
     async fn reread(&self, id: &DeviceId) -> Found {
-        if self.ledger.get(id).is_none() {
+        let Some(Listed { row: known, .. }) = self.ledger.get(id) else {
             let unread = || Unreachable("the adb server was not listed yet".into());
             return if self.ledger.is_known() { Ok(None) } else { Err(unread()) };
-        }
-        let _work = self.work.begin(id);
-        let ((known, address), began) = (self.find(id)?, self.clock.now());
-        match self.listing.read_one(&known, &address).await {
+        };
+        let (_work, began) = (self.work.begin(id), self.clock.now());
+        match self.listing.read_one(&known).await {
             // Two lists without a phone decide that it has left, however often it is read.
             Ok(row) if row.state == AdbState::Absent => {
                 self.refresh.wake();

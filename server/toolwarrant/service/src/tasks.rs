@@ -6,7 +6,7 @@
 pub use toolwarrant_core::tasks::{
     Evidence, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, UpstreamReport,
 };
-pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+pub use toolwarrant_tasks::executor::{Executor, Parsed, Unreadable, Write};
 pub use toolwarrant_tasks::leave::Leave;
 pub use toolwarrant_tasks::machine::{Facts, Provability, Refusal, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};

@@ -3,6 +3,9 @@
 use super::leave::Leave;
 use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::{Remark, Secret};
@@ -57,7 +60,7 @@ pub trait Executor: Send + Sync + 'static {
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading>;
 }
 
-/// A write to carry out.
+/// A write to carry out. The engine opens it once for the steps of a task that follow each other.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// The id of the task, also sent to the upstream as the id of the request.
@@ -78,6 +81,27 @@ pub struct Write {
     /// A time by which the latest send had left; `None` before the first one. A later change of the
     /// target needs no baseline to show an effect.
     pub sent_by: Option<Timestamp>,
+    /// The result of [`Self::parse_once`].
+    pub parsed: Parsed,
+}
+
+impl Write {
+    /// Returns the result of `parse`, which is called once. It is dropped with the arguments.
+    pub fn parse_once<T: Send + Sync + 'static>(&self, parse: impl Fn(&Self) -> T) -> Arc<T> {
+        let known = Arc::clone(self.parsed.0.get_or_init(|| Arc::new(parse(self))));
+        known.downcast().unwrap_or_else(|_| Arc::new(parse(self)))
+    }
+}
+
+/// The result of [`Write::parse_once`].
+#[derive(Clone, Default)]
+pub struct Parsed(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+/// Shows nothing, because the value may have secrets.
+impl fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parsed")
+    }
 }
 
 /// A failed reading. The text is for the operator.

@@ -80,8 +80,7 @@ pub(crate) async fn start<'a>(
     let folder = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
     let (home, file) = (folder.path().join("home"), folder.path().join("phone.json"));
     fs::create_dir(&home)?;
-    let data = world.folder.join(format!("data{}", seat.0));
-    fs::create_dir_all(&data)?;
+    let data = data_folder(world, seat)?;
     let script = script.replace("/data/local/tmp", &data.display().to_string());
     fs::write(&file, serde_json::to_vec(&phone)?)?;
     let child = Command::new("/bin/sh")
@@ -102,8 +101,30 @@ pub(crate) async fn start<'a>(
     Ok(RunningScript { child, group, _folder: folder, _turn: turn })
 }
 
+fn image(world: &World, seat: Seat) -> Option<Seat> {
+    let image = world.switches().look(Switch::AdbCopyOf, seat).and_then(Value::as_str).map(str::to_owned);
+    world.truth().find(&image?)
+}
+
+fn data_folder(world: &World, seat: Seat) -> Result<PathBuf> {
+    let (image, truth) = (image(world, seat), world.truth());
+    let own = |seat: Seat| world.folder.join(format!("data{}", seat.0));
+    let data = match image {
+        Some(_) => world.folder.join(format!("data{}-{}", seat.0, truth.pad(seat).restarts)),
+        None => own(seat),
+    };
+    let is_new = !data.exists();
+    fs::create_dir_all(&data)?;
+    if let Some(image) = image.filter(|_| is_new) {
+        // The image may have no mark so far.
+        let _ = fs::copy(own(image).join(".cloudphone"), data.join(".cloudphone"));
+    }
+    Ok(data)
+}
+
 fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     let asked = Asked { endpoint: "", seats: &[seat] };
+    let image = image(world, seat).unwrap_or(seat);
     let (tools, display) = {
         let mut switches = world.switches();
         let size = switches.take_text(Switch::Screen, asked);
@@ -134,7 +155,7 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
         ("ro.build.version.release", pad.android),
         ("ro.product.model", pad.model),
         ("sys.boot_completed", if pad.is_up() { "1" } else { "" }),
-        ("ro.serialno", &pad.code),
+        ("ro.serialno", &truth.pad(image).code),
     ];
     let phone = Phone {
         pad: pad.code.clone(),

@@ -2,16 +2,16 @@
 //! where a test moves it.
 
 use super::{Rack, id};
-use cloudphone::adapter_kit::shell::Shell;
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{
-    CheckPort, Direction, InputError, ReadPort, Screen, ScreenInput, Still, StillKind, StillSize, Unreachable,
-    WritePort,
+    CheckPort, Direction, InputError, ReadPort, ScreenInput, Still, StillKind, StillSize, Unreachable, WritePort,
 };
 use cloudphone::platforms::adb::{Adb, AdbPrograms};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use toolwarrant::tasks::{Leave, TaskId};
 use toolwarrant::{Clock, Timestamp};
 
@@ -40,7 +40,17 @@ impl Watched {
 
     async fn input(&self, input: Value) -> Result<(), InputError> {
         let input: ScreenInput = serde_json::from_value(input).expect("an input");
-        self.adapter.input(&self.phone, &input).await
+        self.adapter.screen(&self.phone).expect("each phone has a screen").input(&self.phone, &input).await
+    }
+
+    /// Runs a command that this server does not know of.
+    async fn run(&self, script: &str) {
+        let mut stream = TcpStream::connect(self.rack.platform.adb()).await.expect("the double listens");
+        for service in [format!("host:transport:{}", self.rack.codes[0]), format!("shell,v2,raw:{script}")] {
+            stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await.expect("sent");
+            stream.read_exact(&mut [0; 4]).await.expect("accepted");
+        }
+        stream.read_to_end(&mut Vec::new()).await.expect("its end");
     }
 
     /// Returns what `input` was given since the last call.
@@ -161,8 +171,7 @@ async fn inputs_arrive_as_they_are_and_no_text_is_in_a_command_or_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_phone_that_has_the_connection_is_neither_shown_nor_operated() {
     let (watched, mut seen) = (Watched::new().await, 0);
-    let mark = "echo 00112233445566778899aabbccddeeff >/data/local/tmp/.cloudphone";
-    watched.adapter.run(&watched.phone, mark).await.expect("marked");
+    watched.run("echo 00112233445566778899aabbccddeeff >/data/local/tmp/.cloudphone").await;
     let shown = watched.still().await.map(drop).map_err(|error| error.to_string());
     let taken = watched.input(json!({"key": "home"})).await.map_err(|error| error.to_string());
     for error in [shown, taken].map(|ended| ended.expect_err("refused")) {

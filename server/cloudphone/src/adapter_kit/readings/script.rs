@@ -161,7 +161,7 @@ pub fn start_of(output: &str) -> Option<PhoneStart> {
     let elapsed = start_ticks(now).and_then(|(_, now)| u32::try_from(now.checked_sub(start)?).ok());
     let age = elapsed.map(|ticks| TICK * ticks);
     let value = || format!("{}:{start}", &boot_id[..BOOT_ID_SHOWN]);
-    (is_uuid && front.starts_with("1 (")).then(|| PhoneStart { value: value(), age })
+    (is_uuid && front.starts_with("1 (")).then(|| PhoneStart { value: value(), on: None, age })
 }
 
 /// Returns the text before the end of a process's name, and its start in ticks since the boot. The

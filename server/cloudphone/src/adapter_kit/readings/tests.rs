@@ -426,7 +426,7 @@ async fn a_start_is_read_with_any_name_of_the_first_process_and_malformed_output
     let fields = "S 0 1 1 0 -1 4194560 8 9 10 11 12 13 14 15 20 0 1 0 1234567 23 24 25";
     for (name, comm) in [("init", "init"), ("blanks and brackets", "a) S 0 (b"), ("a line break", "a\nb")] {
         let output = format!("{ID}\r\n1 ({comm}) {fields}");
-        let start = |age| Some(PhoneStart { value: "9f2c41d0:1234567".to_owned(), age });
+        let start = |age| Some(PhoneStart { value: "9f2c41d0:1234567".to_owned(), on: None, age });
         assert_eq!(script::start_of(&output), start(None), "{name}");
         for (now, age) in [("1234999", Some(Duration::from_millis(4_320))), ("1234566", None), ("x", None)] {
             let own = format!("{output}\nnow\n4711 (cat) {}", fields.replace("1234567", now));
@@ -451,7 +451,7 @@ async fn a_start_is_read_with_any_name_of_the_first_process_and_malformed_output
     }
     let running = Running::start();
     let shell = LocalShell::new(Path::new("/bin"));
-    let PhoneStart { value: start, age } = running.readings().start(&shell, &phone()).await.unwrap();
+    let PhoneStart { value: start, on: _, age } = running.readings().start(&shell, &phone()).await.unwrap();
     assert!(age.is_some());
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     assert!(start.starts_with(&boot_id[..8]) && start.contains(':'), "{start}");

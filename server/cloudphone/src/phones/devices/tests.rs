@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::phones::contract::{Command, SessionMode, SetProxyArgs};
-use crate::phones::port::{CheckPort, Exits, PhoneStart, Query, ReadPort, Session, SessionError, WritePort};
+use crate::phones::port::{
+    CheckPort, Exits, PhoneStart, PhoneWrite, Query, ReadPort, Session, SessionError, WritePort,
+};
 use crate::phones::testing::name;
 use crate::phones::views::MAX_AGE;
 use crate::platforms::simulator::Sim;
@@ -65,7 +67,7 @@ impl WritePort for Watched {
         unreachable!()
     }
 
-    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
+    fn facts(&self, _: &PhoneWrite) -> Facts {
         unreachable!()
     }
 

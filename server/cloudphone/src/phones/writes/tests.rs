@@ -3,7 +3,7 @@
 use super::*;
 use crate::phones::testing::{Staged, name, phone};
 use Verdict::{Absent, Present, Undecidable, Unreadable as Unread};
-use toolwarrant::tasks::{Leave, TaskId};
+use toolwarrant::tasks::{Leave, Parsed, TaskId};
 use toolwarrant::text::Secret;
 use toolwarrant::{Clock, Timestamp};
 
@@ -17,6 +17,7 @@ fn write(tool: &str, more: &str, probe: Option<Probe>, baseline: Option<&str>) -
         baseline: baseline.map(str::to_owned),
         operation: None,
         sent_by: None,
+        parsed: Parsed::default(),
     }
 }
 

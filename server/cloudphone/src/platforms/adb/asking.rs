@@ -2,16 +2,16 @@
 //! lost and stuck phones back; a client does not wait for that. Start at [`PhoneAsker::ask`].
 
 use super::address::NetworkAddress;
-use super::facts::{PhoneFacts, mark_script, script};
+use super::connections::MarkOrder;
+use super::facts::{Mark, PhoneFacts, mark_script, script, word_script};
 use super::programs::PhonePrograms;
 use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
-use crate::phones::port::{PhoneStart, Unreachable};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use crate::phones::port::Unreachable;
+use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::base::{hex, ignore_poison};
+use toolwarrant::base::hex;
 use toolwarrant::{Random, Timestamp};
 
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
@@ -24,83 +24,83 @@ pub(super) struct PhoneAsker {
     pub(super) server: AdbServer,
     pub(super) programs: Arc<PhonePrograms>,
     pub(super) connect: Arc<[NetworkAddress]>,
-    /// Phones that did not answer, and the last try to bring each back.
-    pub(super) revived: Arc<Mutex<BTreeMap<PhoneAddress, Timestamp>>>,
-    /// Phones that cannot be marked, each with its start.
-    pub(super) unmarked: Arc<Mutex<BTreeMap<PhoneAddress, Option<String>>>>,
     pub(super) random: Random,
 }
 
+pub(super) struct Answer {
+    pub(super) state: AdbState,
+    pub(super) facts: Option<PhoneFacts>,
+}
+
 impl PhoneAsker {
-    pub(super) async fn ask(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
-        let asked = self.ask_listed(address, state).await;
-        let may_be_off = matches!(asked.0, AdbState::Silent | AdbState::Absent | AdbState::Offline);
+    pub(super) async fn ask(&self, address: &PhoneAddress, listed: AdbState) -> Answer {
+        let answer = self.ask_listed(address, listed).await;
+        let may_be_off = matches!(answer.state, AdbState::Silent | AdbState::Absent | AdbState::Offline);
         let is_off = may_be_off && self.programs.is_stopped(address).await;
-        if is_off { (AdbState::Stopped, None) } else { asked }
+        if is_off { Answer { state: AdbState::Stopped, facts: None } } else { answer }
     }
 
-    /// Connects a lost phone again, too, and asks a stuck one to reconnect.
+    /// Connects a lost phone again, too, and asks a stuck one to reconnect. Takes and returns the
+    /// time of the last try. A phone that has only begun to be silent is left alone, because it may
+    /// be restarting.
     pub(super) async fn ask_or_revive(
         &self,
         address: &PhoneAddress,
-        state: AdbState,
-    ) -> (AdbState, Option<PhoneFacts>) {
-        let is_lost = matches!(state, AdbState::Absent | AdbState::Offline);
-        let state = if is_lost && self.connects(address) && self.must_revive(address, true) {
+        listed: AdbState,
+        tried_at: Option<Timestamp>,
+    ) -> (Answer, Option<Timestamp>) {
+        let now = self.server.clock.now();
+        let is_due = |first: bool| tried_at.map_or(first, |last| now.since(last) >= REVIVED_EVERY);
+        let (mut listed, mut tries_at) = (listed, tried_at);
+        if matches!(listed, AdbState::Absent | AdbState::Offline) && self.connects(address) && is_due(true) {
+            tries_at = Some(now);
             let told = self.tell_server(&format!("host:connect:{address}")).await.unwrap_or_default();
-            let is_there = ["connected to", "already connected"].iter().any(|start| told.starts_with(start));
-            if is_there { AdbState::Silent } else { state }
-        } else {
-            state
-        };
-        let asked = self.ask(address, state).await;
-        match asked.0 {
-            AdbState::Running | AdbState::Booting => drop(ignore_poison(self.revived.lock()).remove(address)),
-            AdbState::Silent if self.must_revive(address, false) => {
+            if ["connected to", "already connected"].iter().any(|start| told.starts_with(start)) {
+                listed = AdbState::Silent;
+            }
+        }
+        let answer = self.ask(address, listed).await;
+        match answer.state {
+            AdbState::Running | AdbState::Booting => tries_at = None,
+            AdbState::Silent if is_due(false) && tries_at == tried_at => {
+                tries_at = Some(now);
                 // The next list shows whether it helps.
                 let _ = self.tell_server(&format!("host-serial:{address}:reconnect")).await;
             }
+            AdbState::Silent => tries_at = tries_at.or(Some(now)),
             _ => {}
         }
-        asked
+        (answer, tries_at)
     }
 
     /// Asks a phone. One that does not answer is too old if it lacks shells with an exit status,
     /// which Android has since version 7. The server knows that.
-    async fn ask_listed(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
+    async fn ask_listed(&self, address: &PhoneAddress, state: AdbState) -> Answer {
         if state != AdbState::Silent {
-            return (state, None);
+            return Answer { state, facts: None };
         }
         match self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await {
-            Ok(facts) => (if facts.has_booted { AdbState::Running } else { AdbState::Booting }, Some(facts)),
+            Ok(facts) => {
+                let state = if facts.has_booted { AdbState::Running } else { AdbState::Booting };
+                Answer { state, facts: Some(facts) }
+            }
             Err(error) => {
                 tracing::debug!(%address, %error, "a phone did not answer");
                 let is_too_old = |features: String| !features.split(',').any(|feature| feature == "shell_v2");
                 let features = self.tell_server(&format!("host-serial:{address}:features")).await;
-                (if features.is_ok_and(is_too_old) { AdbState::TooOld } else { AdbState::Silent }, None)
+                let state = if features.is_ok_and(is_too_old) { AdbState::TooOld } else { AdbState::Silent };
+                Answer { state, facts: None }
             }
         }
     }
 
-    /// Writes `mark`, or a new one. Returns the mark that can be read there.
-    pub(super) async fn mark(
-        &self,
-        address: &PhoneAddress,
-        mark: Option<String>,
-        start: Option<String>,
-    ) -> Option<String> {
-        if ignore_poison(self.unmarked.lock()).get(address) == Some(&start) {
-            return None;
-        }
-        let mark = mark.or_else(|| self.make_word())?;
-        self.run(address, &mark_script(&mark)).await.ok()?;
-        // It may have been marked over another connection meanwhile.
-        let read = self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await.ok()?.mark;
-        if read.is_none() {
-            tracing::info!(%address, "a phone cannot be marked, so each connection of it has an id of its own");
-            ignore_poison(self.unmarked.lock()).insert(address.clone(), start);
-        }
-        read
+    /// Returns the mark that can be read afterwards. It may have been written over another
+    /// connection meanwhile.
+    pub(super) async fn mark(&self, MarkOrder { address, is_first, mark }: &MarkOrder) -> Option<Mark> {
+        let mark = mark.clone().or_else(|| Mark::parse(&self.make_word()?))?;
+        let script = if *is_first { mark_script(&mark) } else { word_script(&mark, "-") };
+        self.run(address, &script).await.ok()?;
+        self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await.ok()?.mark
     }
 
     pub(super) async fn run(&self, address: &PhoneAddress, script: &str) -> Result<String, Unreachable> {
@@ -118,32 +118,12 @@ impl PhoneAsker {
     fn connects(&self, address: &PhoneAddress) -> bool {
         self.connect.iter().any(|NetworkAddress(known)| known == address)
     }
-
-    /// Returns true if it is time to bring a phone back. If not `at_once`, a phone that has only
-    /// begun to be silent is left alone, because it may be restarting.
-    fn must_revive(&self, address: &PhoneAddress, at_once: bool) -> bool {
-        let (mut revived, now) = (ignore_poison(self.revived.lock()), self.server.clock.now());
-        let is_due = revived.get(address).map_or(at_once, |last| now.since(*last) >= REVIVED_EVERY);
-        if is_due || !revived.contains_key(address) {
-            revived.insert(address.clone(), now);
-        }
-        is_due
-    }
 }
 
 impl AdbServer {
     pub(super) async fn read_facts(&self, address: &PhoneAddress, until: Timestamp) -> Result<PhoneFacts, Unreachable> {
-        Ok(self.read_facts_and_start(address, until).await?.0)
-    }
-
-    pub(super) async fn read_facts_and_start(
-        &self,
-        address: &PhoneAddress,
-        until: Timestamp,
-    ) -> Result<(PhoneFacts, Option<PhoneStart>), Unreachable> {
         let output = self.reach(address, until).await?.run(&script()).await?;
-        let facts = PhoneFacts::parse(&output);
-        let facts = facts.ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))?;
-        Ok((facts, PhoneFacts::parse_start(&output)))
+        let read = PhoneFacts::parse(&output);
+        read.map(|(facts, _)| facts).ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))
     }
 }

@@ -1,114 +1,277 @@
-//! The connections of phones: which of them lead to the same phone.
+//! The connections in the list of the adb server: the only map of what they were last, and the
+//! phones behind them.
 //!
-//! A phone has one id, whatever connects it: USB, Wi-Fi, a name on the network, or several. Another
-//! phone can say the same of itself. So this server writes a mark on each phone, which only a copy
-//! of the phone has, too. Two connections lead to one phone if a word that is written over one is
-//! read over the other. While a phone is away, a copy is taken for it. Start at [`unite`].
+//! A phone has one id, whatever connects it: USB, Wi-Fi, a name on the network, or several. So this
+//! server writes a mark on each phone. Connections that show one mark lead to one phone if a word
+//! that is written over one is read over the other. [`identify`] decides which phone of several
+//! keeps the mark. Start at [`Connections::follow`].
 
-use super::row::{AdbRow, LastList};
+use super::facts::{Mark, PhoneFacts};
+use super::identity::{Identity, KnownPhone, KnownPhones, SeenPhone, identify};
+use super::row::AdbRow;
+use super::states::AdbState;
 use super::wire::PhoneAddress;
-use toolwarrant::BoxFuture;
+use std::collections::BTreeMap;
+use toolwarrant::{BoxFuture, Timestamp};
 
 const SECOND: &str = "it is a second connection of a phone that is served";
 
-pub(super) trait Comparison: Sync {
-    /// Gives the second phone another mark if the answer is false.
-    fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, bool>;
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    /// With the mark of the phone that was last at this address.
+    pub(super) row: AdbRow,
+    /// False if it was only in an earlier list.
+    pub(super) is_listed: bool,
+    /// The connection whose row the phone has.
+    pub(super) second_of: Option<PhoneAddress>,
+    /// The connections could not be compared, so they count as one.
+    is_unsure: bool,
+    /// The last try to bring a phone back that did not answer.
+    pub(super) tried_at: Option<Timestamp>,
+    /// The start of a phone that cannot be marked.
+    unmarked: Option<Option<String>>,
 }
 
-pub(super) async fn unite(mut list: LastList, known: &LastList, comparison: &dyn Comparison) -> LastList {
-    let of_network = |address: &PhoneAddress| address.as_str().contains(':') && !address.as_str().starts_with("usb:");
-    let mut rows: Vec<_> = std::mem::take(&mut list.rows).into_iter().collect();
-    rows.sort_by_key(|(address, row)| (!row.answers(), !known.rows.contains_key(address), of_network(address)));
-    list.seconds = known.seconds.clone();
-    for (address, mut row) in rows {
-        let has_mark = |other: &&AdbRow| row.facts.mark.is_some() && row.facts.mark == other.facts.mark;
-        let is_other = |other: &AdbRow| other.facts.identity != row.facts.identity;
-        let first = list.rows.values().find(|first| first.answers() && has_mark(first));
-        let is_second = match first {
-            Some(first) if row.answers() => !is_other(first) && comparison.is_one(first, &row).await,
-            Some(_) => true,
-            None => !row.answers() && !known.rows.contains_key(&address) && list.seconds.contains(&address),
-        };
-        if is_second {
-            list.left_out.push((row.address, SECOND));
-            list.seconds.insert(address);
-            continue;
-        }
-        if first.is_some() || known.rows.values().filter(has_mark).any(is_other) {
-            row.facts.mark = None;
-        }
-        if row.answers() {
-            list.seconds.remove(&address);
-        }
-        list.rows.insert(address, row);
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connections {
+    all: BTreeMap<PhoneAddress, Connection>,
+    /// The serial, and why it is not served.
+    pub(super) left_out: Vec<(String, &'static str)>,
+}
+
+/// A mark to write: on a phone that shows none, or in place of the one that it shows.
+pub(super) struct MarkOrder {
+    pub(super) address: PhoneAddress,
+    pub(super) is_first: bool,
+    /// A new one if it is `None`.
+    pub(super) mark: Option<Mark>,
+}
+
+pub(super) trait Marking: Sync {
+    /// Returns `None` if they cannot be compared now.
+    fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, Option<bool>>;
+
+    /// Writes marks. Returns those that can be read afterwards.
+    fn mark(&self, orders: Vec<MarkOrder>) -> BoxFuture<'_, BTreeMap<PhoneAddress, Option<Mark>>>;
+}
+
+impl Connection {
+    pub(super) fn new(row: AdbRow) -> Self {
+        Self { row, is_listed: true, second_of: None, is_unsure: false, tried_at: None, unmarked: None }
     }
-    list
+}
+
+impl Connections {
+    /// Adds what the list shows of a connection, with what is known of it.
+    pub(super) fn add(&mut self, row: AdbRow, tried_at: Option<Timestamp>, known: &Self) {
+        let unmarked = known.get(&row.address).and_then(|known| known.unmarked.clone());
+        self.all.insert(row.address.clone(), Connection { tried_at, unmarked, ..Connection::new(row) });
+    }
+
+    pub(super) fn new(left_out: Vec<(String, &'static str)>) -> Self {
+        Self { all: BTreeMap::new(), left_out }
+    }
+
+    /// Takes over the phones that an earlier process knew.
+    pub(super) fn of_rows(rows: impl Iterator<Item = AdbRow>) -> Self {
+        let all = rows.map(|row| (row.address.clone(), Connection { is_listed: false, ..Connection::new(row) }));
+        Self { all: all.collect(), left_out: Vec::new() }
+    }
+
+    pub(super) fn get(&self, address: &PhoneAddress) -> Option<&Connection> {
+        self.all.get(address)
+    }
+
+    /// Returns the phones of the list, each once.
+    pub(super) fn phones(&self) -> impl Iterator<Item = &AdbRow> {
+        let is_phone = |connection: &&Connection| connection.is_listed && connection.second_of.is_none();
+        self.all.values().filter(is_phone).map(|connection| &connection.row)
+    }
+
+    /// Returns what follows this list. The marks of `list` are those that phones show.
+    pub(super) async fn follow(&self, mut list: Self, marking: &dyn Marking) -> Self {
+        let known = self.describe_known();
+        self.mark_bare(&mut list, &known, marking).await;
+        let phones = self.unite(&mut list, marking).await;
+        let identities = identify(&phones, &known);
+        let mut orders = Vec::new();
+        for (phone, identity) in phones.iter().zip(&identities).filter(|(phone, _)| phone.mark.is_some()) {
+            let address = phone.addresses[0].clone();
+            match identity {
+                Identity::Former(mark) => {
+                    orders.push(MarkOrder { address, is_first: false, mark: Some(mark.clone()) });
+                }
+                Identity::New => orders.push(MarkOrder { address, is_first: false, mark: None }),
+                Identity::Kept | Identity::Unclear => {}
+            }
+        }
+        let written = if orders.is_empty() { BTreeMap::new() } else { marking.mark(orders).await };
+        for (phone, identity) in phones.into_iter().zip(identities) {
+            self.settle(&mut list, phone, identity, &written);
+        }
+        self.settle_silent(&mut list);
+        // An address that is not listed keeps its mark, for when it comes back.
+        let is_away = |address: &PhoneAddress, connection: &Connection| {
+            connection.row.facts.mark.is_some() && !list.all.contains_key(address)
+        };
+        let away: Vec<_> = self.all.iter().filter(|(address, connection)| is_away(address, connection)).collect();
+        for (address, connection) in away {
+            let second_of = list.find_elsewhere(connection).or_else(|| connection.second_of.clone());
+            list.all.insert(address.clone(), Connection { is_listed: false, second_of, ..connection.clone() });
+        }
+        list
+    }
+
+    fn describe_known(&self) -> KnownPhones {
+        let known = self.all.iter().filter_map(|(address, Connection { row, second_of, .. })| {
+            let PhoneFacts { identity, mark, .. } = &row.facts;
+            let (identity, is_second) = (identity.clone(), second_of.is_some());
+            Some((address.clone(), KnownPhone { identity, mark: mark.clone()?, is_second }))
+        });
+        known.collect()
+    }
+
+    /// Marks running phones without a mark.
+    async fn mark_bare(&self, list: &mut Self, known: &KnownPhones, marking: &dyn Marking) {
+        let answering: Vec<_> = list.all.values().filter(|connection| connection.row.answers()).collect();
+        let seen: Vec<_> = answering.iter().map(|connection| see(&connection.row)).collect();
+        let mut orders = Vec::new();
+        for (connection, identity) in answering.into_iter().zip(identify(&seen, known)) {
+            let AdbRow { address, state, facts } = &connection.row;
+            let was_in_vain = connection.unmarked.as_ref() == Some(&facts.start);
+            let mark = match identity {
+                Identity::Former(mark) => Some(mark),
+                Identity::New => None,
+                Identity::Kept | Identity::Unclear => continue,
+            };
+            if *state == AdbState::Running && facts.mark.is_none() && !was_in_vain {
+                orders.push(MarkOrder { address: address.clone(), is_first: true, mark });
+            }
+        }
+        if orders.is_empty() {
+            return;
+        }
+        for (address, mark) in marking.mark(orders).await {
+            let Some(connection) = list.all.get_mut(&address) else { continue };
+            if mark.is_none() {
+                tracing::info!(%address, "a phone cannot be marked, so each connection of it has an id of its own");
+                connection.unmarked = Some(connection.row.facts.start.clone());
+            }
+            connection.row.facts.mark = mark;
+        }
+    }
+
+    /// Finds the phones behind the connections that answer. The first address of each is the one
+    /// for its row.
+    async fn unite(&self, list: &mut Self, marking: &dyn Marking) -> Vec<SeenPhone> {
+        let of_network =
+            |address: &PhoneAddress| address.as_str().contains(':') && !address.as_str().starts_with("usb:");
+        let is_known = |address: &PhoneAddress| self.get(address).is_some_and(|known| known.second_of.is_none());
+        let mut rows: Vec<_> =
+            list.all.values().map(|connection| &connection.row).filter(|row| row.answers()).collect();
+        rows.sort_by_key(|row| (!is_known(&row.address), of_network(&row.address)));
+        let (mut phones, mut unsure) = (Vec::<(&AdbRow, SeenPhone)>::new(), Vec::new());
+        'rows: for row in rows {
+            let (mark, identity) = (&row.facts.mark, &row.facts.identity);
+            for (first, phone) in &mut phones {
+                if mark.is_none() || phone.mark != *mark || phone.identity != *identity {
+                    continue;
+                }
+                let is_one = if self.were_one(first, row) { Some(true) } else { marking.is_one(first, row).await };
+                if is_one.is_none() {
+                    unsure.push(row.address.clone());
+                }
+                if is_one != Some(false) {
+                    phone.addresses.push(row.address.clone());
+                    continue 'rows;
+                }
+            }
+            phones.push((row, see(row)));
+        }
+        let phones = phones.into_iter().map(|(_, phone)| phone).collect();
+        for address in unsure {
+            list.all.entry(address).and_modify(|connection| connection.is_unsure = true);
+        }
+        phones
+    }
+
+    /// Returns true if these connections led to one phone with this mark, and have answered since.
+    fn were_one(&self, first: &AdbRow, second: &AdbRow) -> bool {
+        let [Some(one), Some(another)] = [first, second].map(|row| self.get(&row.address)) else { return false };
+        let stays = |known: &Connection, row: &AdbRow| {
+            known.is_listed && known.row.answers() && known.row.facts.mark == row.facts.mark
+        };
+        let is_pair =
+            another.second_of.as_ref() == Some(&first.address) || one.second_of.as_ref() == Some(&second.address);
+        is_pair && !one.is_unsure && !another.is_unsure && stays(one, first) && stays(another, second)
+    }
+
+    fn settle(
+        &self,
+        list: &mut Self,
+        phone: SeenPhone,
+        identity: Identity,
+        written: &BTreeMap<PhoneAddress, Option<Mark>>,
+    ) {
+        let SeenPhone { addresses, mark: shown, identity: _ } = phone;
+        let Some((first, others)) = addresses.split_first() else { return };
+        let mark = match (&identity, written.get(first)) {
+            // A mark that could not be replaced is the mark of another phone.
+            (Identity::New | Identity::Former(_), Some(mark)) if *mark == shown => None,
+            (_, Some(mark)) => mark.clone(),
+            (Identity::Kept, None) => shown.clone(),
+            // It cannot be marked before it has booted.
+            (Identity::Former(mark), None)
+                if list.get(first).is_some_and(|connection| connection.unmarked.is_none()) =>
+            {
+                Some(mark.clone())
+            }
+            (Identity::New | Identity::Former(_), None) => None,
+            (Identity::Unclear, None) => self.get(first).and_then(|known| known.row.facts.mark.clone()),
+        };
+        let is_unclear = identity == Identity::Unclear || mark.is_none() && shown.is_some();
+        for address in &addresses {
+            let Some(connection) = list.all.get_mut(address) else { continue };
+            connection.row.facts.mark.clone_from(&mark);
+            if is_unclear {
+                connection.row.state = AdbState::Unclear;
+            }
+            connection.second_of = others.contains(address).then(|| first.clone());
+        }
+        list.left_out.extend(others.iter().map(|address| (address.to_string(), SECOND)));
+    }
+
+    /// Leaves out the connections without an answer that led to a phone with another one.
+    fn settle_silent(&self, list: &mut Self) {
+        let silent: Vec<_> = list.all.values().filter(|connection| !connection.row.answers()).cloned().collect();
+        for connection in silent.into_iter().filter(|connection| connection.row.state != AdbState::Unclear) {
+            let was_second = self.get(&connection.row.address).and_then(|known| known.second_of.clone());
+            let second_of = list.find_elsewhere(&connection).or(was_second);
+            if second_of.is_some() {
+                list.left_out.push((connection.row.address.to_string(), SECOND));
+            }
+            if let Some(connection) = list.all.get_mut(&connection.row.address) {
+                connection.second_of = second_of;
+            }
+        }
+    }
+
+    /// Returns the connection over which the phone of this one answers.
+    fn find_elsewhere(&self, connection: &Connection) -> Option<PhoneAddress> {
+        let mark = connection.row.facts.mark.as_ref()?;
+        let has_mark = |other: &&Connection| {
+            other.is_listed
+                && other.second_of.is_none()
+                && other.row.answers()
+                && other.row.facts.mark.as_ref() == Some(mark)
+        };
+        self.all.values().find(has_mark).map(|other| other.row.address.clone())
+    }
+}
+
+fn see(AdbRow { address, facts, .. }: &AdbRow) -> SeenPhone {
+    SeenPhone { addresses: vec![address.clone()], identity: facts.identity.clone(), mark: facts.mark.clone() }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::facts::PhoneFacts;
-    use super::super::states::AdbState;
-    use super::*;
-    use std::collections::BTreeMap;
-    use toolwarrant::text::Untrusted;
-
-    /// Parses rows `ADDRESS=PHONE MARK`, where `-` stands for no mark, and `?` for no answer. The
-    /// identity is the first letter of the phone.
-    fn rows(text: &str) -> BTreeMap<PhoneAddress, AdbRow> {
-        let row = |text: &str| {
-            let (address, rest) = text.split_once('=').unwrap();
-            let (phone, mark) = rest.split_once(' ').unwrap();
-            let (state, model) = match mark {
-                "?" => (AdbState::Silent, None),
-                _ => (AdbState::Running, Some(Untrusted::clean(phone))),
-            };
-            let (mark, identity) =
-                (Some(mark.to_owned()).filter(|_| !["-", "?"].contains(&mark)), phone[..1].to_owned());
-            let facts = PhoneFacts { mark, model, identity, ..PhoneFacts::default() };
-            (PhoneAddress::parse(address).unwrap(), AdbRow { state, facts, ..AdbRow::new(address) })
-        };
-        text.split(", ").map(row).collect()
-    }
-
-    struct TestComparison;
-
-    impl Comparison for TestComparison {
-        fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, bool> {
-            Box::pin(async { first.facts.model == second.facts.model })
-        }
-    }
-
-    #[tokio::test]
-    async fn a_phone_has_one_row_whatever_connects_it_and_no_other_phone_takes_it() {
-        let mut known = LastList::default();
-        for (list, expected) in [
-            ("192.0.2.1:5555=a A, emulator-1=a A, emulator-2=b B, off=c ?", "emulator-1 A, emulator-2 B, off -"),
-            // The later connection alone, and then the first one, which is kept beside another.
-            ("192.0.2.1:5555=a A, emulator-1=a ?, emulator-2=b B", "192.0.2.1:5555 A, emulator-2 B"),
-            ("192.0.2.1:5555=a ?, emulator-1=a A", "emulator-1 A"),
-            ("a-cable=a A, emulator-1=a A, 192.0.2.1:5555=c C", "192.0.2.1:5555 C, emulator-1 A"),
-            // A phone that is away for several lists makes no phone of its second connection.
-            ("a-cable=a ?", ""),
-            ("a-cable=a ?, emulator-1=a ?", "emulator-1 -"),
-            // A copy of a phone, which sorts before it, one that says another serial, and phones
-            // that cannot be marked.
-            ("emulator-1=a A", "emulator-1 A"),
-            ("a-copy=ax A, emulator-1=a A, usb:1-1=a A", "a-copy -, emulator-1 A"),
-            ("a-copy=x A", "a-copy -"),
-            ("bare-1=a -, bare-2=a -", "bare-1 -, bare-2 -"),
-        ] {
-            let mut rows = rows(list);
-            // Readings of a phone stay while it does not answer.
-            for (address, row) in rows.iter_mut().filter(|(_, row)| !row.answers()) {
-                row.facts = known.rows.get(address).map(|row: &AdbRow| row.facts.clone()).unwrap_or_default();
-            }
-            let united = unite(LastList { rows, ..LastList::default() }, &known, &TestComparison).await;
-            let row = |row: &AdbRow| format!("{} {}", row.address, row.facts.mark.as_deref().unwrap_or("-"));
-            assert_eq!(united.rows.values().map(row).collect::<Vec<_>>().join(", "), expected, "{list}");
-            assert_eq!(united.rows.len() + united.left_out.len(), list.split(", ").count(), "{list}");
-            known = united;
-        }
-    }
-}
+mod tests;

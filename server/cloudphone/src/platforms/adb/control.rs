@@ -1,52 +1,33 @@
 //! Changes of phones behind an adb server, their readings, and `platform check`.
 
-use super::facts::Netcat;
-use super::row::LastList;
+use super::phone::Phone;
 use super::states::AdbState;
 use super::{Adb, NO_SESSION, NO_START};
 use crate::adapter_kit::phone_ledger::OwnAddress;
-use crate::adapter_kit::readings::{Dial, DialedConnection};
-use crate::adapter_kit::shell::{Shell, quote};
+use crate::adapter_kit::readings::Dial;
 use crate::phones::contract::{Command, DeviceId, PowerAction, SessionMode, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
-    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Query, Screen, Session, SessionError,
-    Unreachable, WritePort,
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Session,
+    SessionError, Unreachable, WritePort,
 };
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::base::hex;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Sent, TaskId};
 use toolwarrant::text::Untrusted;
 
-/// Ends as soon as the phone's init has accepted it.
-const RESTART: &str = "setprop sys.powerctl reboot,";
-
 const NOT_OFFERED: &str = "an adb server offers only restarts, and the operator names no program for this";
 
 const NO_NETCAT: &str = "the phone has no nc, so a proxy with a password is hardly provable";
 const NO_REMEDY: &str = "use another phone, or name programs for `start`, `stop` and `status`";
 
-const REQUESTS_WITHIN: Duration = Duration::from_secs(20);
-
-const CONNECTION_SECONDS: u8 = 8;
-
 impl Adb {
     async fn restart(&self, id: &DeviceId, leave: Leave) -> Sent {
-        let (until, server) = (leave.not_after(), self.listing.server());
         let prepare = async {
-            let (row, address) = self.find(id)?;
-            let before = server.read_facts(&address, until).await?;
-            if !before.has_booted {
-                return Err(Unreachable(AdbState::Booting.why().into()));
-            }
-            if before.identity != row.facts.identity || before.is_of_another(&row.facts) {
-                return Err(Unreachable("another phone has this address meanwhile".into()));
-            }
             let word = self.random.bytes::<8>().map_err(|_| Unreachable("the system has no randomness".into()))?;
-            server.reach(&address, until).await?.prepare(RESTART, hex::encode(&word)).await
+            self.phones.find(id)?.prepare_restart(hex::encode(&word), leave.not_after()).await
         };
         match prepare.await {
             Ok(ready) => ready.go(leave).await,
@@ -63,10 +44,10 @@ impl Adb {
                         // Otherwise an address that a proxy chose could count as the phone's own.
                         self.own.note(id, OwnAddress::Unread).await?;
                     }
-                    self.find(id)
+                    self.find_for_program(id).await
                 };
                 match prepare.await {
-                    Ok((row, _)) => self.programs.carry_out(program, &row, (task, command), leave).await,
+                    Ok(phone) => self.programs.carry_out(program, &phone.row.address, (task, command), leave).await,
                     Err(Unreachable(why)) => Sent::NotSent(why),
                 }
             }
@@ -79,28 +60,27 @@ impl Adb {
         }
     }
 
-    async fn read_start(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
-        let _work = self.work.begin(id);
-        let (row, address) = self.find(id)?;
-        let (now, start) = self.listing.server().read_facts_and_start(&address, self.listing.until()).await?;
-        if !now.has_booted {
-            return Err(Unreachable(AdbState::Booting.why().into()));
+    /// Fails if another phone has the address meanwhile. A program also helps a phone that hangs.
+    async fn find_for_program(&self, id: &DeviceId) -> Result<Phone<'_>, Unreachable> {
+        let phone = self.phones.find(id)?;
+        match phone.row.state {
+            AdbState::Running => phone.check(self.listing.until()).await.map(|()| phone),
+            _ => Ok(phone),
         }
-        if now.is_of_another(&row.facts) {
-            return Err(Unreachable("another phone has this address meanwhile".into()));
-        }
-        let start = start.ok_or_else(|| Unreachable("the start of the phone is not readable".into()))?;
-        Ok(start.on(now.name()))
     }
 
-    fn netcat(&self, id: &DeviceId) -> Option<Netcat> {
-        self.ledger.get(id).and_then(|listed| listed.row.facts.netcat)
+    fn name(&self, id: &DeviceId) -> String {
+        self.phones.find(id).map_or_else(|_| String::new(), |phone| phone.row.facts.name().to_owned())
+    }
+
+    fn has_netcat(&self, id: &DeviceId) -> bool {
+        self.phones.find(id).is_ok_and(|phone| phone.row.facts.netcat.is_some())
     }
 }
 
 impl WritePort for Adb {
     fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
-        self.ledger.get(id).map(|_| self as &dyn Screen)
+        self.ledger.get(id).map(|_| &self.screen as &dyn Screen)
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
@@ -109,26 +89,28 @@ impl WritePort for Adb {
 
     /// Returns the facts. An absence is evidence only on a phone whose reading was seen to follow a
     /// command.
-    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        let listed = self.ledger.get(id);
-        let name = listed.as_ref().map_or("", |listed| listed.row.facts.name());
-        let is_proven = |direction| self.ledger.is_proven(Some(id), direction, name);
-        let provability = match command {
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) if is_proven(Direction::Start) => {
-                Provability::Both
+    fn facts(&self, write: &PhoneWrite) -> Facts {
+        let (id, name) = (write.device(), self.name(write.device()));
+        let is_proven = |direction| self.ledger.is_proven(Some(id), direction, &name);
+        let provability = match write {
+            restart if restart.is_restart() => match is_proven(Direction::Start) {
+                true => Provability::Both,
+                false => Provability::Presence,
+            },
+            PhoneWrite::Command(command) if self.programs.choose(command).is_none() => {
+                Provability::Nothing(NOT_OFFERED)
             }
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => Provability::Presence,
-            _ if self.programs.choose(command).is_none() => Provability::Nothing(NOT_OFFERED),
-            // The phone answers, or the operator's program says that it is off.
-            Command::SetPower(_) => Provability::Both,
-            Command::SetProxy(args) => {
-                let provability = match self.readings.provability(id, args, self.netcat(id).is_some()) {
+            PhoneWrite::Command(Command::SetProxy(args)) => {
+                let provability = match self.readings.provability(id, args, self.has_netcat(id)) {
                     Provability::Both if !is_proven(Direction::Exit) => Provability::Presence,
                     provability => provability,
                 };
                 self.own.restrict(id, provability, self.clock.now())
             }
-            Command::ClearProxy(_) => Provability::Both,
+            // The phone answers, or the operator's program says that it is off.
+            PhoneWrite::Command(Command::SetPower(_) | Command::ClearProxy(_)) | PhoneWrite::Unread { .. } => {
+                Provability::Both
+            }
         };
         Facts { provability, ..Facts::default() }
     }
@@ -152,16 +134,17 @@ impl WritePort for Adb {
     fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
             let _work = self.work.begin(id);
-            let dial = self.netcat(id).map(|_| self as &dyn Dial);
-            let read = self.readings.exits(self, dial, id, proxy).await;
-            let listed = self.ledger.get(id);
-            let name = listed.as_ref().map_or("", |listed| listed.row.facts.name());
-            self.own.complete((id, name, None), proxy, read, self.clock.now()).await
+            let dial = self.has_netcat(id).then_some(&*self.phones as &dyn Dial);
+            let read = self.readings.exits(&*self.phones, dial, id, proxy).await;
+            self.own.complete((id, &self.name(id), None), proxy, read, self.clock.now()).await
         })
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(self.read_start(id))
+        Box::pin(async move {
+            let _work = self.work.begin(id);
+            self.phones.find(id)?.start(self.listing.until()).await
+        })
     }
 
     fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
@@ -177,7 +160,7 @@ impl CheckPort for Adb {
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
         Box::pin(async move {
             let _work = self.work.begin(id);
-            let read = self.readings.exits(self, None, id, None).await?;
+            let read = self.readings.exits(&*self.phones, None, id, None).await?;
             self.own.replace((id, None), read.ordinary).await
         })
     }
@@ -200,11 +183,12 @@ impl CheckPort for Adb {
     }
 
     fn find_unserved(&self) -> Vec<Finding> {
-        let LastList { rows, left_out, seconds: _ } = self.listing.last().clone();
-        let left_out = left_out.into_iter().map(|(serial, why)| {
-            Finding::sound("not served", format!("{}: {why}", Untrusted::<64>::clean(&serial).as_str()))
+        let last = self.listing.last().clone();
+        let left_out = last.left_out.iter().map(|(serial, why)| {
+            Finding::sound("not served", format!("{}: {why}", Untrusted::<64>::clean(serial).as_str()))
         });
-        let of_phone = rows.into_iter().flat_map(|(address, row)| {
+        let of_phone = last.phones().flat_map(|row| {
+            let address = &row.address;
             let step = |why: &str| format!("{address}: {why}");
             let lacks = match row.state {
                 AdbState::Running if row.facts.start.is_none() => {
@@ -217,7 +201,7 @@ impl CheckPort for Adb {
                 AdbState::Stopped => Some(Finding::sound("phone", step(row.state.why()))),
                 _ => Some(Finding::faulty("phone", step(row.state.why()), row.state.remedy())),
             };
-            lacks.into_iter().chain(self.programs.find_obstacles(&address))
+            lacks.into_iter().chain(self.programs.find_obstacles(address))
         });
         let mut told = HashSet::new();
         // A program that is missing is missing for all phones.
@@ -228,7 +212,8 @@ impl CheckPort for Adb {
         Box::pin(async move {
             let _work = self.work.begin(id);
             // The list may be from before the phone's first answer.
-            let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
+            let address = &self.phones.find(id)?.row.address;
+            let now = self.listing.server().read_facts(address, self.listing.until()).await?;
             self.ledger.set_proof(Some(id), direction, Some(now.name().to_owned())).await
         })
     }
@@ -246,34 +231,5 @@ impl CheckPort for Adb {
             targets: self.ledger.count() as u64,
             ..UpstreamState::default()
         }
-    }
-}
-
-impl Shell for Adb {
-    fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move {
-            let (_, address) = self.find(id)?;
-            let until = self.clock.now().plus(REQUESTS_WITHIN);
-            self.listing.server().reach(&address, until).await?.run(script).await
-        })
-    }
-}
-
-impl Dial for Adb {
-    fn dial<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>> {
-        Box::pin(async move {
-            let netcat = self.netcat(id).ok_or_else(|| Unreachable("the phone has no nc".into()))?.command();
-            // A host that begins with `-` is no option.
-            let command = format!("{netcat} -w {CONNECTION_SECONDS} -- {} {port}", quote(host));
-            let (_, address) = self.find(id)?;
-            let until = self.clock.now().plus(REQUESTS_WITHIN);
-            Ok(Box::new(self.listing.server().reach(&address, until).await?.connect(&command).await?)
-                as DialedConnection)
-        })
     }
 }

@@ -9,7 +9,23 @@ use toolwarrant::text::Untrusted;
 /// In bytes. Evidence shows it after the start.
 const IDENTITY_MAX: usize = 32;
 
-const MARK_DIGITS: usize = 32;
+/// The word that this server writes on a phone. A copy of the phone's data has it, too.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Mark(String);
+
+impl Mark {
+    const DIGITS: usize = 32;
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let is_mark = text.len() == Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_mark.then(|| Self(text.to_owned()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhoneFacts {
@@ -18,7 +34,7 @@ pub(super) struct PhoneFacts {
     /// may share it, or have none.
     pub(super) identity: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) mark: Option<String>,
+    pub(super) mark: Option<Mark>,
     #[serde(skip)]
     pub(super) word: String,
     pub(super) start: Option<String>,
@@ -50,38 +66,58 @@ const START_FOLLOWS: &str = "\nstart=\n";
 
 const MARK: &str = "/data/local/tmp/.cloudphone";
 
+/// Keeps a mark that root writes readable for the shell, which is this user, and for no app.
+const FOR_SHELL: &str = "chown 2000:2000";
+
 /// Returns a script that marks a phone without a mark. Of two at once, over two connections, one
 /// writes.
-pub(super) fn mark_script(mark: &str) -> String {
+pub(super) fn mark_script(mark: &Mark) -> String {
+    let (mark, digits) = (mark.as_str(), Mark::DIGITS);
     format!(
-        "umask 077;(set -C;echo {mark} >{MARK}) 2>/dev/null||{{ read m w <{MARK};[ ${{#m}} = {MARK_DIGITS} ]||echo {mark} >{MARK};}}"
+        "umask 077;{{ (set -C;echo {mark} >{MARK})||{{ read m w <{MARK};[ ${{#m}} = {digits} ]||echo {mark} >{MARK};}};\
+         {FOR_SHELL} {MARK};}} 2>/dev/null"
     )
 }
 
-/// Returns a script that writes a mark again, with a word that compares connections.
-pub(super) fn word_script(mark: &str, word: &str) -> String {
-    format!("umask 077;echo {mark} {word} >{MARK}.new&&mv {MARK}.new {MARK}")
+/// Returns a script that replaces a mark, and adds a word that compares connections.
+pub(super) fn word_script(mark: &Mark, word: &str) -> String {
+    let mark = mark.as_str();
+    format!(
+        "umask 077;rm -f {MARK}.new;echo {mark} {word} >{MARK}.new&&{{ {FOR_SHELL} {MARK}.new 2>/dev/null;\
+         mv {MARK}.new {MARK};}}"
+    )
 }
 
-/// The status of a script on a phone with another mark.
+/// The statuses of a script on a phone with another mark, and on one that has not booted.
 pub(super) const OTHER_PHONE: u8 = 44;
+pub(super) const NOT_BOOTED: u8 = 45;
 
-/// Returns a script that does nothing on a phone with another mark.
-pub(super) fn on_marked(mark: Option<&str>, script: &str) -> String {
-    let check = |mark| format!("{{ read m w <{MARK};}} 2>/dev/null;[ \"$m\" = {mark} ]||exit {OTHER_PHONE};");
-    mark.map(check).unwrap_or_default() + script
+/// Goes on only on a phone that has booted.
+pub(super) const BOOTED: &str = "[ \"$(getprop sys.boot_completed)\" = 1 ]||exit 45;";
+
+/// Returns the beginning of a script that goes on only on a phone with this mark, or without one.
+pub(super) fn on_marked(mark: Option<&Mark>) -> String {
+    let mark = mark.map_or("''", Mark::as_str);
+    format!("m=;{{ read m w <{MARK};}} 2>/dev/null;[ \"$m\" = {mark} ]||exit {OTHER_PHONE};")
 }
 
-/// Returns a script that prints a line `NAME=VALUE` per reading, and the start last.
+/// Returns a script that prints a line `NAME=VALUE` per reading, and the start last. It removes a
+/// mark that it cannot read, which root has written.
 pub(super) fn script() -> String {
     format!(
         "for p in sys.boot_completed ro.serialno ro.product.model ro.build.version.release;do echo $p=$(getprop $p);\
          done;echo cores=$(grep -c ^processor /proc/cpuinfo);echo memory=$(grep ^MemTotal: /proc/meminfo);\
          echo storage=$(df -k /data|tail -n 1);\
          if command -v nc >/dev/null;then echo netcat=nc;elif toybox|grep -qw nc;then echo netcat=toybox nc;fi;\
+         [ ! -e {MARK} ]||[ -r {MARK} ]||rm -f {MARK};\
          {{ read mark word <{MARK};}} 2>/dev/null;echo mark=$mark;echo word=$word;\
          echo start=;{START}"
     )
+}
+
+/// Returns a script that prints only the serial and the start.
+pub(super) fn start_script() -> String {
+    format!("echo ro.serialno=$(getprop ro.serialno);echo start=;{START}")
 }
 
 impl PhoneFacts {
@@ -89,16 +125,8 @@ impl PhoneFacts {
         if self.identity.is_empty() { "-" } else { &self.identity }
     }
 
-    pub(super) fn is_of_another(&self, known: &Self) -> bool {
-        self.mark.is_some() && known.mark.is_some() && self.mark != known.mark
-    }
-
-    pub(super) fn parse_start(output: &str) -> Option<PhoneStart> {
-        start_of(output.split_once(START_FOLLOWS)?.1)
-    }
-
     /// Returns `None` if the output is not whole.
-    pub(super) fn parse(output: &str) -> Option<Self> {
+    pub(super) fn parse(output: &str) -> Option<(Self, Option<PhoneStart>)> {
         let (readings, start) = output.split_once(START_FOLLOWS)?;
         let value = |name: &str| {
             let mut values = readings.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
@@ -107,21 +135,22 @@ impl PhoneFacts {
         let text = |name| Some(Untrusted::clean(value(name))).filter(|text| !text.as_str().is_empty());
         let kilobytes = |name| value(name).split_whitespace().nth(1)?.parse::<i64>().ok().filter(|count| *count > 0);
         let plain = |c: &char| c.is_ascii_alphanumeric() || "._:-".contains(*c);
-        Some(Self {
+        let start = start_of(start);
+        let facts = Self {
             has_booted: value("sys.boot_completed") == "1",
             identity: value("ro.serialno").chars().filter(plain).take(IDENTITY_MAX).collect(),
-            mark: Some(value("mark"))
-                .filter(|mark| mark.len() == MARK_DIGITS && mark.bytes().all(|byte| byte.is_ascii_hexdigit()))
-                .map(str::to_owned),
-            word: value("word").chars().filter(char::is_ascii_hexdigit).take(MARK_DIGITS).collect(),
-            start: start_of(start).map(|start| start.value),
+            mark: Mark::parse(value("mark")),
+            word: value("word").chars().filter(char::is_ascii_hexdigit).take(Mark::DIGITS).collect(),
+            start: start.as_ref().map(|start| start.value.clone()),
             model: text("ro.product.model"),
             release: text("ro.build.version.release"),
             cores: value("cores").parse().ok().filter(|count| *count > 0),
             memory_mb: kilobytes("memory").map(|count| count >> 10),
             storage_gb: kilobytes("storage").map(|count| count >> 20),
             netcat: [Netcat::Nc, Netcat::ToyboxNc].into_iter().find(|netcat| netcat.command() == value("netcat")),
-        })
+        };
+        let start = start.map(|start| start.on(facts.name()));
+        Some((facts, start))
     }
 }
 
@@ -147,7 +176,7 @@ start=
 
     #[test]
     fn each_reading_is_found_and_a_missing_one_is_not_known() {
-        let facts = PhoneFacts::parse(OUTPUT).unwrap();
+        let (facts, _) = PhoneFacts::parse(OUTPUT).unwrap();
         assert_eq!(
             (facts.has_booted, &*facts.identity, facts.start.as_deref()),
             (true, "R58M12x", Some("2c7b8f3e:23"))
@@ -155,8 +184,8 @@ start=
         assert_eq!(facts.model.as_ref().map(Untrusted::as_str), Some("Pixel 6"));
         assert_eq!((facts.cores, facts.memory_mb, facts.storage_gb), (Some(8), Some(3_814), Some(109)));
         assert_eq!(facts.netcat, Some(Netcat::ToyboxNc));
-        assert_eq!(facts.mark.as_deref(), Some("00112233445566778899aabbccddeeff"));
-        let bare = PhoneFacts::parse("sys.boot_completed=\nstart=\n").unwrap();
+        assert_eq!(facts.mark.as_ref().map(Mark::as_str), Some("00112233445566778899aabbccddeeff"));
+        let (bare, _) = PhoneFacts::parse("sys.boot_completed=\nstart=\n").unwrap();
         assert_eq!(bare, PhoneFacts::default());
         assert_eq!(PhoneFacts::parse("sys.boot_completed=1\n"), None, "not whole");
     }
@@ -171,7 +200,7 @@ start=
 
         #[test]
         fn whatever_a_phone_prints_an_identity_is_short_and_plain(output in "((ro.serialno|memory|cores)=.{0,60}\n){0,9}\nstart=\n.{0,40}") {
-            let identity = PhoneFacts::parse(&output).unwrap_or_default().identity;
+            let identity = PhoneFacts::parse(&output).unwrap_or_default().0.identity;
             prop_assert!(identity.len() <= IDENTITY_MAX && !identity.contains(['@', ' ']));
         }
     }

@@ -1,6 +1,5 @@
 //! The programs of this machine for what adb cannot do.
 
-use super::row::AdbRow;
 use super::wire::PhoneAddress;
 use crate::adapter_kit::host_program::{HostProgram, ProgramTarget, RunningPrograms};
 use crate::phones::contract::{Command, PowerAction, SetPowerArgs};
@@ -74,7 +73,7 @@ impl PhonePrograms {
     pub(super) async fn carry_out(
         &self,
         program: &HostProgram,
-        phone: &AdbRow,
+        address: &PhoneAddress,
         (task, command): (TaskId, &Command),
         leave: Leave,
     ) -> Sent {
@@ -86,11 +85,7 @@ impl PhonePrograms {
         };
         let input = Secret::new(input);
         match written {
-            Ok(()) => {
-                let target =
-                    ProgramTarget { serial: &phone.address, name: self.names.get(&phone.address).map(String::as_str) };
-                self.running.act(program, target, (task, input), (leave, &self.clock)).await
-            }
+            Ok(()) => self.running.act(program, self.target(address), (task, input), (leave, &self.clock)).await,
             Err(error) => Sent::NotSent(error.to_string().into()),
         }
     }
@@ -105,7 +100,11 @@ impl PhonePrograms {
         obstacles.map(|obstacle| Finding::faulty("program", obstacle, REMEDY)).collect()
     }
 
+    pub(super) fn name_of(&self, address: &PhoneAddress) -> Option<&str> {
+        self.names.get(address.as_str()).map(String::as_str)
+    }
+
     fn target<'a>(&'a self, address: &'a PhoneAddress) -> ProgramTarget<'a> {
-        ProgramTarget { serial: address.as_str(), name: self.names.get(address.as_str()).map(String::as_str) }
+        ProgramTarget { serial: address.as_str(), name: self.name_of(address) }
     }
 }

@@ -1,18 +1,16 @@
 //! A phone of the list, as the ledger stores it.
 
-use super::facts::PhoneFacts;
+use super::facts::{Mark, PhoneFacts};
 use super::states::AdbState;
 use super::wire::PhoneAddress;
 use crate::adapter_kit::phone_ledger::Row;
 use crate::phones::port::{DeviceSnapshot, PlatformName};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct AdbRow {
-    /// The serial, or `usb:` and the USB path.
-    pub(super) address: String,
+    pub(super) address: PhoneAddress,
     pub(super) state: AdbState,
     pub(super) facts: PhoneFacts,
 }
@@ -21,9 +19,24 @@ pub(super) struct AdbRow {
 pub(super) type RowViews = [OnceLock<Arc<DeviceSnapshot>>; 2];
 
 impl AdbRow {
-    pub(super) fn new(address: &str) -> Self {
-        let (state, facts) = (AdbState::Absent, PhoneFacts::default());
-        Self { address: address.to_owned(), state, facts }
+    pub(super) fn new(address: PhoneAddress) -> Self {
+        Self { address, state: AdbState::Absent, facts: PhoneFacts::default() }
+    }
+
+    /// Returns the row of a phone that an earlier process knew. Of one that has left, only the mark
+    /// is known.
+    pub(super) fn restore((code, serial, row): (String, Option<String>, Option<Self>)) -> Option<Self> {
+        row.or_else(|| {
+            let mut row = Self::new(PhoneAddress::parse(&code)?);
+            row.facts.mark = Some(Mark::parse(&serial?)?);
+            Some(row)
+        })
+    }
+
+    /// Returns true if a phone that shows these facts is this one, as far as is known.
+    pub(super) fn may_be(&self, shown: &PhoneFacts) -> bool {
+        let PhoneFacts { identity, mark, .. } = &self.facts;
+        (identity.is_empty() || *identity == shown.identity) && *mark == shown.mark
     }
 
     pub(super) fn answers(&self) -> bool {
@@ -35,12 +48,12 @@ impl Row for AdbRow {
     type Made = RowViews;
 
     fn code(&self) -> &str {
-        &self.address
+        self.address.as_str()
     }
 
     /// Returns the mark, because clones share what they say of themselves.
     fn serial(&self) -> Option<String> {
-        self.facts.mark.clone()
+        self.facts.mark.as_ref().map(|mark| mark.as_str().to_owned())
     }
 
     fn has_answered(&self) -> bool {
@@ -49,17 +62,8 @@ impl Row for AdbRow {
 
     fn plain_id(&self, platform: &PlatformName) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        format!("{platform}-{}", self.address.chars().map(plain).collect::<String>())
+        format!("{platform}-{}", self.address.as_str().chars().map(plain).collect::<String>())
     }
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct LastList {
-    pub(super) rows: BTreeMap<PhoneAddress, AdbRow>,
-    /// Last seen as second connections of phones.
-    pub(super) seconds: BTreeSet<PhoneAddress>,
-    /// The serial, and why it is not served.
-    pub(super) left_out: Vec<(String, &'static str)>,
 }
 
 #[cfg(test)]
@@ -70,7 +74,7 @@ mod tests {
     fn an_id_has_a_dash_for_what_ids_lack() {
         let platform = PlatformName::parse("rack").unwrap();
         for (address, id) in [("192.0.2.7:5555", "rack-192-0-2-7-5555"), ("usb:1-1.2", "rack-usb-1-1-2")] {
-            assert_eq!(AdbRow::new(address).plain_id(&platform), id);
+            assert_eq!(AdbRow::new(PhoneAddress::parse(address).unwrap()).plain_id(&platform), id);
         }
     }
 }

@@ -3,15 +3,16 @@
 //! Other work on a phone goes first: a picture is not begun meanwhile, and one that is being taken
 //! is dropped and begun again. An input waits on the phone for a line, which is sent once the phone
 //! has accepted it: a phone that takes it late does nothing. Typed text is in these lines, because
-//! phones log their commands. Start at [`Adb::still`].
+//! phones log their commands. Start at [`AdbScreen`].
 
-use super::Adb;
-use super::facts::{OTHER_PHONE, on_marked};
+use super::other_work::OtherWork;
+use super::phone::AdbPhones;
 use super::wire::STREAM_MAX;
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{InputError, Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
+use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 
 const STILL_WITHIN: Duration = Duration::from_secs(5);
 
@@ -24,26 +25,27 @@ const PICTURE_MAX: usize = Still::BYTES_MAX + Still::BYTES_MAX / 64;
 /// Types each line of its standard input until an empty one.
 const TYPE: &str = "while read -r t&&[ \"$t\" ];do input text \"$t\" </dev/null||exit 1;done";
 
-impl Adb {
-    /// Returns the output of a command. It does nothing on another phone that has this one's
-    /// connection meanwhile.
+pub(super) struct AdbScreen {
+    pub(super) phones: Arc<AdbPhones>,
+    pub(super) work: Arc<OtherWork>,
+    pub(super) clock: Clock,
+}
+
+impl AdbScreen {
     async fn run_on(
         &self,
         id: &DeviceId,
-        (script, input): (&str, &[u8]),
-        (bound, until): (usize, Timestamp),
+        command: (&str, &[u8]),
+        bounds: (usize, Timestamp),
     ) -> Result<Vec<u8>, Unreachable> {
-        let (row, address) = self.find(id)?;
-        let stream = self.listing.server().reach(&address, until).await?;
-        match stream.exchange(&on_marked(row.facts.mark.as_deref(), script), input, bound).await? {
+        match self.phones.find(id)?.exchange(command, bounds).await? {
             (output, 0) => Ok(output),
-            (_, OTHER_PHONE) => Err(Unreachable("another phone has this address meanwhile".into())),
             (_, status) => Err(Unreachable(format!("a command for the screen ended with status {status}").into())),
         }
     }
 }
 
-impl Screen for Adb {
+impl Screen for AdbScreen {
     fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still> {
         Box::pin(async move {
             let until = self.clock.now().plus(STILL_WITHIN);

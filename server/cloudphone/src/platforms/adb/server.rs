@@ -150,11 +150,11 @@ impl PhoneStream {
         }
     }
 
-    /// Starts a command that waits for `word` and then does `act`, both plain words of a shell.
-    /// After an error it never does `act`.
-    pub(super) async fn prepare(self, act: &str, word: String) -> Result<ReadyPhone, Unreachable> {
+    /// Starts a command that makes a check, waits for `word` and then does `act`, all plain words
+    /// of a shell. After an error it never does `act`.
+    pub(super) async fn prepare(self, check: &str, act: &str, word: String) -> Result<ReadyPhone, Unreachable> {
         let script = format!(
-            "echo ready;read -t {WORD_SECONDS} go||exit {NO_WORD};[ \"$go\" = {word} ]||exit {OTHER_WORD};\
+            "{check}echo ready;read -t {WORD_SECONDS} go||exit {NO_WORD};[ \"$go\" = {word} ]||exit {OTHER_WORD};\
              {act}||exit {ACT_FAILED}"
         );
         let (mut phone, mut frames, mut output) =
@@ -333,7 +333,7 @@ mod tests {
         for frames in silent {
             let (server, serving) = serve(&folder, ready(frames), REPORT_WITHIN).await;
             let until = server.clock.now().plus(REPORT_WITHIN);
-            let prepared = async { server.reach(&phone, until).await?.prepare("act", "word".to_owned()).await };
+            let prepared = async { server.reach(&phone, until).await?.prepare("", "act", "word".to_owned()).await };
             assert!(prepared.await.is_err(), "{frames:?}");
             assert_eq!(serving.await.unwrap(), b"", "{frames:?}");
         }
@@ -342,7 +342,7 @@ mod tests {
                 serve(&folder, ready(&[frame(2, b"warning"), frame(1, b"ready\n")]), Duration::ZERO).await;
             let now = server.clock.now();
             let stream = server.reach(&phone, now.plus(REPORT_WITHIN)).await.unwrap();
-            let ready = stream.prepare("act", "word".to_owned()).await.unwrap();
+            let ready = stream.prepare("", "act", "word".to_owned()).await.unwrap();
             let not_after = if is_late { Timestamp(0) } else { now.plus(REPORT_WITHIN) };
             let leave = Leave::until(not_after, &server.clock);
             assert_eq!(matches!(ready.go(leave).await, Sent::NotSent(_)), is_late);

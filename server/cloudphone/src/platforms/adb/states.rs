@@ -24,6 +24,7 @@ pub(super) enum AdbState {
     Bootloader,
     Unconnected,
     Connecting,
+    Unclear,
 }
 
 /// Words in a list, the state that clients see, why the phone cannot be operated, and the
@@ -31,7 +32,7 @@ pub(super) enum AdbState {
 type StateRow = (AdbState, &'static [&'static str], Option<DeviceState>, &'static str, &'static str);
 
 /// In the order of [`AdbState`].
-const STATES: [StateRow; 14] = [
+const STATES: [StateRow; 15] = [
     (S::Running, &[], Some(Running), "", ""),
     (S::Booting, &[], Some(Booting), "the phone is booting", "wait until it has booted"),
     (S::Stopped, &[], Some(Stopped), "the phone is switched off", "boot it"),
@@ -46,8 +47,10 @@ const STATES: [StateRow; 14] = [
     (S::Bootloader, &["bootloader"], None, "the phone is in its bootloader", "run `fastboot reboot`"),
     (S::Unconnected, &["detached", "host"], None, "adb is not connected to it", "run `adb reconnect`"),
     (S::Connecting, &["connecting", "authorizing"], None, "adb connects to the phone", "wait, and run `adb reconnect`"),
+    (S::Unclear, &[], None, "it is not clear which of two phones this is, because one is a copy", COPY),
 ];
 
+const COPY: &str = "connect both, or run `adb -s SERIAL shell rm /data/local/tmp/.cloudphone` for the copy";
 const ON_SCREEN: &str = "unlock the phone, and accept the question on its screen";
 const UDEV: &str = "add a udev rule for the phone, plug it in again, and run `adb kill-server`";
 

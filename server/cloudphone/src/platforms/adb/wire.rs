@@ -2,6 +2,7 @@
 //! value or an error, and memory stays bounded.
 
 use crate::phones::port::Unreachable;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// In bytes. A service that is longer than the packets of a phone ends the server, for all phones.
@@ -27,7 +28,8 @@ pub(super) fn parse_length(digits: &[u8]) -> Option<usize> {
 
 /// A serial, or `usb:` and a USB path. An empty serial would select any phone, and `model:X` all of
 /// a model.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>", into = "Box<str>")]
 pub(super) struct PhoneAddress(Box<str>);
 
 impl PhoneAddress {
@@ -46,6 +48,20 @@ impl PhoneAddress {
 
     pub(super) fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<Box<str>> for PhoneAddress {
+    type Error = &'static str;
+
+    fn try_from(text: Box<str>) -> Result<Self, &'static str> {
+        Self::parse(&text).ok_or("it is no address of a phone")
+    }
+}
+
+impl From<PhoneAddress> for Box<str> {
+    fn from(address: PhoneAddress) -> Self {
+        address.0
     }
 }
 

@@ -12,8 +12,8 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SessionMode, SessionToken, SetPowerArgs, SetProxyArgs,
 };
 use crate::phones::port::{
-    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Query, Session, SessionError,
-    Unreachable, WritePort,
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Query, Session,
+    SessionError, Unreachable, WritePort,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -136,28 +136,29 @@ impl WritePort for Armcloud {
         })
     }
 
-    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        let provability = match command {
-            Command::SetProxy(args) => {
-                let provability = self.restrict(Direction::Exit, self.readings.provability(id, args, false));
-                self.own.restrict(id, provability, self.clock.now())
-            }
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. })
-                if self.starts.is_in_vain(self.clock.now()) =>
-            {
+    fn facts(&self, write: &PhoneWrite) -> Facts {
+        let id = write.device();
+        let provability = match write {
+            restart if restart.is_restart() && self.starts.is_in_vain(self.clock.now()) => {
                 Provability::Nothing("no command has run on a phone of this account so far")
             }
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
+            restart if restart.is_restart() => {
                 let is_proven =
                     self.code(id).is_ok_and(|code| self.ledger.is_proven(Some(id), Direction::Start, &code));
                 if is_proven { Provability::Both } else { self.restrict(Direction::Start, Provability::Both) }
             }
+            PhoneWrite::Command(Command::SetProxy(args)) => {
+                let provability = self.restrict(Direction::Exit, self.readings.provability(id, args, false));
+                self.own.restrict(id, provability, self.clock.now())
+            }
             // A phone that is up answers; the platform's list, which lags, is no absence.
-            Command::SetPower(SetPowerArgs { action: PowerAction::Boot, .. }) => Provability::Presence,
-            Command::SetPower(SetPowerArgs { action: PowerAction::Shutdown, .. }) => {
+            PhoneWrite::Command(Command::SetPower(SetPowerArgs { action: PowerAction::Boot, .. })) => {
+                Provability::Presence
+            }
+            PhoneWrite::Command(Command::SetPower(_)) => {
                 Provability::Nothing("a phone that is off cannot be asked, and the platform's list is no measurement")
             }
-            Command::ClearProxy(_) => Provability::Both,
+            PhoneWrite::Command(Command::ClearProxy(_)) | PhoneWrite::Unread { .. } => Provability::Both,
         };
         let provability = match self.withholds(&[ApiCall::AsyncCmd, ApiCall::TaskDetail]) {
             true => Provability::Nothing("the platform does not serve commands on phones at present"),

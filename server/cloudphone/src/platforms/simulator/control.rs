@@ -7,7 +7,8 @@ use super::{PhoneAt, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SessionMode, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
-    CheckPort, Exits, PhoneStart, PlatformName, Query, Screen, Session, SessionError, Through, Unreachable, WritePort,
+    CheckPort, Exits, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Session, SessionError, Through, Unreachable,
+    WritePort,
 };
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +26,7 @@ impl WritePort for Sim {
         (!matches!(part, Part::Reticent | Part::WithoutSession)).then_some(self)
     }
 
-    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
+    fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }
 
@@ -67,7 +68,8 @@ impl WritePort for Sim {
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async move {
             let PhoneAt { index, state, .. } = self.awake(id)?;
-            Ok(PhoneStart { value: format!("{:016x}", mix([self.seed, index.into(), state.boots])), age: None })
+            let value = format!("{:016x}", mix([self.seed, index.into(), state.boots]));
+            Ok(PhoneStart { value, on: None, age: None })
         })
     }
 }

@@ -5,7 +5,7 @@ use super::conceal::conceal;
 use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
-use crate::executor::Write;
+use crate::executor::{Parsed, Write};
 use crate::leave::Leave;
 use crate::machine::{
     Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
@@ -106,9 +106,10 @@ impl Engine {
             Progress::TakenOver(moment) if record.task.phase == Phase::Sending => Some(moment),
             _ => None,
         };
+        let mut opened = None;
         loop {
             let now = taken_over_at.take().unwrap_or_else(|| clock.now());
-            let (write, unreadable) = self.unseal(&record);
+            let (write, unreadable) = opened.take().unwrap_or_else(|| self.unseal(&record));
             let facts = || self.facts(&write, unreadable.is_none());
             let Step { task, mut entries, effect } = step(record.task.clone(), event.clone(), now, &facts);
             if store.outlives_machine() {
@@ -135,7 +136,10 @@ impl Engine {
                 (Some((Effect::Send(_), _)), _) if unreadable.is_some() => {
                     event = Event::Sent(Sent::NotSent(UNREADABLE.into()));
                 }
-                (Some((effect, write)), _) => event = self.perform(effect, &write).await,
+                (Some((effect, write)), _) => {
+                    event = self.perform(effect, &write).await;
+                    opened = Some((write, unreadable));
+                }
                 (None, Some(at)) => {
                     self.due.add(id, at, Wake { state: Progress::Left(record.version), ..wake });
                     return Ok(());
@@ -255,6 +259,7 @@ impl Engine {
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),
             sent_by: task.send_not_after,
+            parsed: Parsed::default(),
         };
         (write, unreadable)
     }

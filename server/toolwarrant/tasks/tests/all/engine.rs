@@ -1,5 +1,6 @@
 //! The engine with a store in memory.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
@@ -21,7 +22,7 @@ use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;
-use toolwarrant_tasks::machine::Sent;
+use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::task::{Reading, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -174,6 +175,55 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let id = accept(&engine, compared).await;
     let TaskView { status, evidence, .. } = end(&engine, &id).await;
     assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Success, UpstreamReport::Success));
+}
+
+/// Counts how often a write is parsed, and for how many calls.
+#[derive(Clone, Default)]
+struct Parsing(Arc<[AtomicUsize; 2]>);
+
+impl Parsing {
+    fn parse(&self, write: &Write) -> String {
+        self.0[1].fetch_add(1, Relaxed);
+        let parsed = write.parse_once(|write| {
+            self.0[0].fetch_add(1, Relaxed);
+            write.arguments.expose().clone()
+        });
+        assert_eq!(*parsed, *write.arguments.expose());
+        String::new()
+    }
+}
+
+impl Executor for Parsing {
+    fn facts(&self, write: &Write) -> Facts {
+        self.parse(write);
+        Facts::default()
+    }
+
+    fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { Ok(self.parse(write)) })
+    }
+
+    fn send<'a>(&'a self, write: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
+        self.parse(write);
+        Box::pin(async { Sent::Ok })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        self.parse(write);
+        Obedient.probe(write)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_opened_and_parsed_once_for_the_steps_that_follow_each_other() {
+    let executor = Parsing::default();
+    let engine = engine(executor.clone(), &Clock::start_at(START)).await;
+    let policy = PolicyDef { baseline: true, ..POLICY };
+    let id = accept(&engine, WriteRequest { policy, ..write("printer", "p-1") }).await;
+    assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
+    let [parsed, calls] = [0, 1].map(|at| executor.0[at].load(Relaxed));
+    println!("parsed {parsed} times for {calls} calls");
+    assert!(parsed == 1 && calls >= 3, "parsed {parsed} times for {calls} calls");
 }
 
 struct Slow {

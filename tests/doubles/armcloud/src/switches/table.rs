@@ -152,6 +152,8 @@ switches! {
         AdbState "adb_state" Text, "the state of the pad in the list of adb; `absent` if it is not in the list";
         AdbSwapsWith "adb_swaps_with" Text,
             "from the next restart over adb on, its connection leads to the pad with this code, and that pad's to it";
+        AdbCopyOf "adb_copy_of" Text,
+            "an emulator of one image with the pad of this code: the same serial of its own and, at each start, its data";
         AdbOld "adb_old" Flag, "adb on the pad has no shells with an exit status, as before Android 7";
     }
     Platform {

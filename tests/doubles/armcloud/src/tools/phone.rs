@@ -9,7 +9,8 @@ use std::io;
 use std::net::SocketAddr;
 
 /// `cat` and `grep` show the pad's own values of some files of /proc.
-pub(crate) const ALWAYS: [&str; 8] = ["cat", "df", "getprop", "grep", "setprop", "sleep", "tail", "toybox"];
+pub(crate) const ALWAYS: [&str; 11] =
+    ["cat", "chown", "df", "getprop", "grep", "mv", "rm", "setprop", "sleep", "tail", "toybox"];
 
 /// These are no tools of toybox.
 pub(crate) const SCREEN: [&str; 2] = ["input", "screencap"];
