@@ -38,7 +38,7 @@ fn try_all<S: Strategy>(name: &str, each: Option<Duration>, cases: &S, property:
 fn device_text(text: String) -> TestCaseResult {
     let (short, long) = (Untrusted::<64>::clean(&text), Remark::clean(&text));
     for (short, most) in [(short.as_str(), 64), (long.as_str(), 256)] {
-        prop_assert!(find_deceiving(&short).is_none() && short.chars().count() <= most, "{short:?}");
+        prop_assert!(find_deceiving(short).is_none() && short.chars().count() <= most, "{short:?}");
         prop_assert_eq!(&clean(short), short);
     }
     if let Ok(url) = text.parse::<WebUrl>() {

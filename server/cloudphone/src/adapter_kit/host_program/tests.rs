@@ -1,6 +1,7 @@
 //! Tests of host programs.
 
 use super::*;
+use rustix::process::geteuid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
