@@ -6,11 +6,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "they are the means of this module")]
 
-use memchr::{memchr, memchr2};
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Error as _};
-use serde_json::de::{Read, SliceRead, StrRead};
+use memchr::{memchr, memchr2, memmem};
+use serde::de::{Deserialize, DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde_json::de::StrRead;
+use serde_json::value::RawValue;
 use serde_json::{Deserializer, Error, Value};
+use std::borrow::Cow;
+use std::fmt;
 
 /// Greatest length in bytes. Most receivers of texts have a lower limit of their own.
 pub const BYTES_MAX: usize = 64 << 20;
@@ -20,7 +22,8 @@ pub const BYTES_MAX: usize = 64 << 20;
 /// # Errors
 /// The text is no JSON of this type, too long, deeper than 127 levels, or has a private name.
 pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
-    whole(deserializer(text)?)
+    check(text.as_bytes())?;
+    serde_json::from_str(text)
 }
 
 /// Reads bytes as [`read`] reads a text.
@@ -29,7 +32,7 @@ pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
 /// As of [`read`].
 pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     check(bytes)?;
-    whole(Deserializer::new(SliceRead::new(bytes)))
+    serde_json::from_slice(bytes)
 }
 
 /// Reads a value as another type.
@@ -40,18 +43,20 @@ pub fn convert<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
     read(&value.to_string())
 }
 
+/// Reads an object, but not the values of its members. It keeps their order, and a name that occurs
+/// twice. A value that is not read needs no check.
+#[must_use]
+pub fn members(raw: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    serde_json::from_str::<Members<'_>>(raw).ok().map(|Members(members)| members)
+}
+
 /// Returns what a visitor reads from. It does not check that the text ends there.
 ///
 /// # Errors
 /// The text is too long, or has a private name.
 pub fn deserializer(text: &str) -> Result<Deserializer<StrRead<'_>>, Error> {
     check(text.as_bytes())?;
-    Ok(Deserializer::new(StrRead::new(text)))
-}
-
-fn whole<'a, R: Read<'a>, T: Deserialize<'a>>(mut from: Deserializer<R>) -> Result<T, Error> {
-    let read = T::deserialize(&mut from)?;
-    from.end().map(|()| read)
+    Ok(Deserializer::from_str(text))
 }
 
 const PRIVATE: &str = "$serde_json::private::";
@@ -60,13 +65,12 @@ fn check(text: &[u8]) -> Result<(), Error> {
     if text.len() > BYTES_MAX {
         return Err(Error::custom(format_args!("the text is longer than {BYTES_MAX} bytes")));
     }
-    // A private name has a dollar sign, or an escape in its place. Few texts have either.
-    match memchr2(b'$', b'\\', text) {
-        Some(_) if has_private_name(text) => {
-            Err(Error::custom(format_args!("no member may have a name that begins with `{PRIVATE}`")))
-        }
-        _ => Ok(()),
+    // A private name begins with a dollar sign, or with its only escape. Few texts have either.
+    let begins = |rest: &[u8]| memchr(b'$', rest).is_some() || memmem::find(rest, br"\u0024").is_some();
+    if memchr2(b'$', b'\\', text).is_some_and(|at| begins(&text[at..])) && has_private_name(text) {
+        return Err(Error::custom(format_args!("no member may have a name that begins with `{PRIVATE}`")));
     }
+    Ok(())
 }
 
 /// Finds strings as the parser does, up to the first fault, at which the parser ends.
@@ -98,3 +102,29 @@ fn is_private(string: &[u8]) -> bool {
     matches!(string, [_, b'$' | b'\\', ..])
         && serde_json::from_slice::<String>(string).is_ok_and(|name| name.starts_with(PRIVATE))
 }
+
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                while let Some(Name(name)) = map.next_key()? {
+                    members.push((name, map.next_value()?));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);

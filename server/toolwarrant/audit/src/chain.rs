@@ -8,9 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use toolwarrant_base::hex;
-use toolwarrant_base::json;
 use toolwarrant_base::keyring::{ChainKey, Digest};
+use toolwarrant_base::{hex, json};
 
 /// Sizes of the end of a file in which its last seal is searched.
 const SEARCHED: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];

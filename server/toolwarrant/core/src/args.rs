@@ -3,14 +3,12 @@
 //! Generated code implements [`Arguments`] and [`Argument`]. A refusal never shows a secret. It
 //! shows other values as an [`Echo`]. Start at [`parse`].
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
 use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use toolwarrant_base::json;
+use toolwarrant_base::json::{self, members};
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
@@ -135,12 +133,6 @@ fn list_names(members: &[(Cow<'_, str>, &RawValue)]) -> Vec<String> {
     names
 }
 
-/// Keeps order and duplicates.
-#[must_use]
-pub fn members(raw: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
-    json::read::<Members<'_>>(raw).ok().map(|Members(members)| members)
-}
-
 pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
     parse::<A>(raw).map(drop)
 }
@@ -254,32 +246,6 @@ impl<'a> Reader<'a> {
         ArgumentErrors { what: Words::list(&said, "; "), names: list_names(&members), wrong }
     }
 }
-
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::with_capacity(8);
-                while let Some(Name(name)) = map.next_key()? {
-                    members.push((name, map.next_value()?));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The rule for the strings of a type. Lengths are in characters and include the prefix.
 #[derive(Debug, Clone, Copy)]

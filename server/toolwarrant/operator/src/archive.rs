@@ -16,8 +16,7 @@ use std::io::{self, BufReader, BufWriter, Error, ErrorKind, Read, Seek, SeekFrom
 use std::path::{Component, Path, PathBuf};
 use tar::{Archive, Builder, EntryType, Header};
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::hex;
-use toolwarrant_base::json;
+use toolwarrant_base::{hex, json};
 
 pub(crate) const FORMAT: u32 = 1;
 

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_base::BoxFuture;
-use toolwarrant_base::json;
+use toolwarrant_base::{BoxFuture, json};
 
 /// The reason why an operation failed, for the operator. The program never branches on it.
 pub type Explanation = String;

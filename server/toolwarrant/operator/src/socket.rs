@@ -29,8 +29,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolwarrant_base::BoxFuture;
-use toolwarrant_base::json;
+use toolwarrant_base::{BoxFuture, json};
 use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 
 const PATH_MAX: usize = 107;

@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::hex;
-use toolwarrant_base::json;
+use toolwarrant_base::{hex, json};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{
     ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, StoreError, Stored,

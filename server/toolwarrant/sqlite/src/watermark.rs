@@ -14,8 +14,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::json;
-use toolwarrant_base::{durable, hex};
+use toolwarrant_base::{durable, hex, json};
 use toolwarrant_tasks::task::TaskId;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]

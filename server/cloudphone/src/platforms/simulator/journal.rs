@@ -14,8 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolwarrant::Timestamp;
-use toolwarrant::base::durable;
-use toolwarrant::base::json;
+use toolwarrant::base::{durable, json};
 
 const VERSION: u32 = 1;
 

@@ -7,7 +7,6 @@ mod quick;
 
 use message::{Members, VERSION, is_id};
 pub(super) use message::{Message, ParamMembers, Params, RpcRequest, present};
-use toolwarrant_base::json;
 
 use crate::context::{reason, without_mark};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
@@ -16,7 +15,7 @@ use serde_json::value::RawValue;
 use std::fmt;
 use toolwarrant_base::bytes::is_deeper_than;
 use toolwarrant_base::wording::{Echo, Words};
-use toolwarrant_base::words;
+use toolwarrant_base::{json, words};
 
 const MAX_BATCH: usize = 50;
 

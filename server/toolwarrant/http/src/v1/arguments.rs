@@ -8,9 +8,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use toolwarrant_base::json;
 use toolwarrant_base::wording::{Echo, Words};
-use toolwarrant_base::words;
+use toolwarrant_base::{json, words};
 use toolwarrant_core::args;
 
 /// Its twin is the header `Idempotency-Key`.
@@ -90,7 +89,7 @@ fn of_body(body: &[u8]) -> Result<Vec<Member<'_>>, Words> {
         words!["the body is not JSON: ", reason(&error), " at line ", error.line(), " column ", error.column()]
     };
     let raw: &RawValue = json::read(text).map_err(not_json)?;
-    let Some(members) = args::members(raw.get()) else {
+    let Some(members) = json::members(raw.get()) else {
         return Err(words!["the body is ", Echo::of(raw.get()), ", not an object"]);
     };
     Ok(members.into_iter().map(|(name, value)| (name, value.get().into())).collect())

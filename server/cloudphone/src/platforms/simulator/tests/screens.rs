@@ -5,8 +5,7 @@ use super::super::truth::{Folded, SettledPhone};
 use super::*;
 use crate::phones::port::{InputError, Screen};
 use serde_json::{Value, json};
-use toolwarrant::base::SplitMix;
-use toolwarrant::base::json;
+use toolwarrant::base::{SplitMix, json};
 use toolwarrant::text::deceives;
 
 const NOTES: [u32; 2] = [112, 420];
