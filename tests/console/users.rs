@@ -84,7 +84,7 @@ async fn a_user_who_leaves_a_group_has_no_more_of_it_in_a_session_that_is_open()
         assert_eq!(more.get("/tasks").await.status, 200);
         shared.set_groups(groups);
         let answer = more.send("GET /tasks", "x-shown: 0\r\n", "").await;
-        assert!(answer.status == 401 && answer.body.contains("no group that may"), "{}", answer.body);
+        assert!(answer.status == 401 && answer.body.contains("names no group of yours"), "{}", answer.body);
         shared.set_groups(Some(both.clone()));
         assert_eq!(more.get("/tasks").await.status, 401, "the session has ended");
     }

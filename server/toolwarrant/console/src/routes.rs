@@ -20,7 +20,7 @@ pub(crate) struct ConsoleSite {
     pub(crate) receiver: Arc<dyn CommandReceiver>,
 }
 
-const NO_GROUP: &str = "The server finds you in no group that may look here. The session has ended.";
+const NO_GROUP: &str = "Asked by the server, `id -G` names no group of yours that may look here. The session has ended.";
 
 const ENDED: &str = "There is no session, or it has ended. The command `console` makes a link.";
 
