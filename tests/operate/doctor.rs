@@ -140,7 +140,7 @@ const FAULTS: &[Fault] = &[
     ),
     (damage, "integrity", ""),
     (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
-    (|data| sql(data, "ALTER TABLE act ADD COLUMN mine"), "layout", "table act is missing or different"),
+    (|data| sql(data, "ALTER TABLE act ADD COLUMN mine ANY"), "layout", "table act is missing or different"),
     (|data| sql(data, "PRAGMA user_version = 1"), "database", "this program knows none before 11"),
     (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer program that wrote it"),
     (

@@ -4,13 +4,14 @@
 //! process can lift it.
 
 use crate::harness::Key;
-use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, until};
+use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, start as start_in, until};
 use crate::harness::writes::{database, restart, wait_for_phases};
 use driver::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, pipe};
+use std::sync::Arc;
 use std::thread;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use toolwarrant_audit::{days, is_chain_line};
@@ -42,6 +43,11 @@ fn lines() -> (PipeWriter, UnboundedReceiver<Value>) {
         }
     });
     (into, told)
+}
+
+/// Waits until changes that were pending are stored.
+async fn until_on_disk(log: &mut UnboundedReceiver<Value>) {
+    while !log.recv().await.expect("it runs")["message"].to_string().contains("are on the disk") {}
 }
 
 #[tokio::test]
@@ -155,10 +161,7 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     insta::assert_snapshot!(times);
 
     limit(&program, None);
-    let mut told = Value::Null;
-    while !told["message"].to_string().contains("are on the disk") {
-        told = log.recv().await.expect("it runs");
-    }
+    until_on_disk(&mut log).await;
     program.kill().await;
     let mut again = program.again(WATCHED).await;
     assert_eq!(again.status(id, secret).await, 401, "after a restart too");
@@ -172,6 +175,49 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     assert!(expected.iter().all(|command| commands.contains(&json!(command))), "their acts are there: {commands:?}");
     assert_eq!(json_of(&again.data, "doctor").await["faults"], json!([]));
     again.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_on_a_full_disk_reads_and_takes_away_and_once_there_is_room_it_writes() {
+    let mut program = Program::start(WATCHED).await;
+    let (home, data) = (Arc::clone(&program.home), program.data.clone());
+    let key = key_of(&data, "demo").await;
+    let revoked = [key_of(&data, "demo-read").await, key_of(&data, "demo-read").await];
+    let (tool, arguments) = restart(1);
+    program.call(tool, arguments).await.expect("accepted");
+    program.kill().await;
+    for (number, Key { id, secret }) in revoked.iter().enumerate() {
+        // A kill leaves the log of the database, and a stop does not.
+        if number == 1 {
+            let stopped = rusqlite::Connection::open(data.join("cloudphone.db")).expect("a database");
+            stopped.execute_batch("DELETE FROM mark").expect("SQL");
+        }
+        assert_eq!(data.join("cloudphone.db-wal").exists(), number == 0);
+        let (into, mut log) = lines();
+        let limited = start_in(&home).flags(WATCHED).after(r#"trap "" XFSZ; ulimit -S -f 0"#).log(into);
+        let mut program = Program::start_as(Arc::clone(&home), limited).await;
+        let ready = format!("{}/readyz", program.monitor());
+        let call = async |tool: &str, arguments: Value| {
+            driver::call(program.address, &key, tool, &arguments).await.expect("an answer")
+        };
+        call("list_devices", json!({})).await.expect("a page");
+        assert_eq!(program.status(id, secret).await, 200);
+        let (code, said) = operate(&data, &format!("key revoke {id}")).await;
+        assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
+        assert_eq!(program.status(id, secret).await, 401);
+        let (tool, arguments) = restart(5 + 4 * number as u32);
+        let refused = call(tool, arguments.clone()).await.expect_err("it cannot be stored");
+        assert_eq!(refused["code"], "overloaded", "{refused}");
+        limit(&program, None);
+        until(&ready, 200).await;
+        call(tool, arguments).await.expect("accepted");
+        until_on_disk(&mut log).await;
+        program.kill().await;
+        let mut again = program.again(WATCHED).await;
+        assert_eq!(again.status(id, secret).await, 401);
+        assert_eq!(json_of(&data, "doctor").await["faults"], json!([]));
+        again.kill().await;
+    }
 }
 
 fn without_times(text: &str) -> String {

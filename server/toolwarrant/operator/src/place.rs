@@ -123,7 +123,7 @@ impl StoreOptions {
         }
         let seen = keep_seen(folder);
         let claim = candidate.wait(shown, &seen).await;
-        record_run(folder, &claim)?;
+        record_run(folder, &claim);
         Ok(claim)
     }
 
@@ -149,7 +149,7 @@ impl StoreOptions {
             () = sleep(COMMAND_PATIENCE) => Err(shown.borrow().to_string()),
         };
         let claim = claim.map_err(StoreError::Unavailable)?;
-        record_run(folder, &claim)?;
+        record_run(folder, &claim);
         if is_new {
             self.record_name(folder, &name)?;
         }
@@ -258,9 +258,12 @@ impl StoreOptions {
     }
 }
 
-/// Records the run, whose process is dead once another one locks the folder.
-fn record_run(folder: &DataFolder, claim: &Claim) -> Result<(), FolderError> {
-    folder.write(RUN, &claim.epoch.to_string()).map_err(|error| FolderError::Io(folder.join(RUN), error))
+/// Records the run, whose process is dead once another one locks the folder. Without a record, the
+/// next process leads later.
+fn record_run(folder: &DataFolder, claim: &Claim) {
+    if let Err(error) = folder.write(RUN, &claim.epoch.to_string()) {
+        tracing::warn!(%error, "the run is not recorded, so the next one waits for the end of its lease");
+    }
 }
 
 /// Records the latest beat, so that a later start notices if the store is an older copy.

@@ -1,6 +1,7 @@
 //! One connection to a database, with the settings that durability depends on.
 
 use rusqlite::{Connection, OpenFlags};
+use std::ffi::CStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,8 +19,16 @@ const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA fo
                      PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
                      PRAGMA wal_autocheckpoint = 8000;";
 
-pub(super) fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+/// Keeps the index of the log in a file, which other programs share.
+pub(super) const SHARED: &CStr = c"unix";
+
+/// Keeps the index in memory, which needs no room on the disk. No other program can then use the
+/// database.
+pub(super) const ALONE: &CStr = c"unix-excl";
+
+/// The connections of a process to one database take the same way.
+pub(super) fn connection(path: &Path, access: OpenFlags, way: &CStr) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags_and_vfs(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, way)?;
     connection.busy_timeout(BUSY)?;
     connection.execute_batch(EVERY)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -1,14 +1,15 @@
 //! Opens a database: connections and migrations.
 
-use super::connection::connection;
+use super::connection::{ALONE, SHARED, connection};
 use super::error::DatabaseError;
 use super::fault::Fault;
-use super::ownership::Ownership;
+use super::ownership::{Owner, Ownership};
 use super::{keeper, watermark};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use std::ffi::{OsStr, OsString};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rustix::fs::statvfs;
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, ErrorKind::FileTooLarge, ErrorKind::QuotaExceeded, ErrorKind::StorageFull};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,34 @@ pub(super) enum EarlierLayout {
     Migrate,
 }
 
+/// More than the index of the log has at first. SQLite does not reserve all of it, and a process
+/// that the system cannot give a page of it ends.
+const INDEX_ROOM: u64 = 256 << 10;
+
 pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections, DatabaseError> {
+    let index = PathBuf::from([path.as_os_str(), OsStr::new("-shm")].into_iter().collect::<OsString>());
+    let room = path.parent().and_then(|folder| statvfs(folder).ok()).map(|disk| disk.f_bavail * disk.f_frsize);
+    let mut why = "the disk is full".to_owned();
+    if index.exists() || room.is_none_or(|room| room >= INDEX_ROOM) {
+        match connect_by(path, earlier, SHARED) {
+            Err(DatabaseError::Database { source, .. }) if cannot_write(&source) => why = source.to_string(),
+            connected => return connected,
+        }
+    }
+    let connected = connect_by(path, earlier, ALONE)?;
+    tracing::warn!(
+        why,
+        "the index of the log is in memory; until the next start no other program can use the database"
+    );
+    Ok(connected)
+}
+
+/// Returns true for a full disk, a quota, and a limit on the size of files, among others.
+fn cannot_write(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+}
+
+fn connect_by(path: &Path, earlier: EarlierLayout, way: &CStr) -> Result<Connections, DatabaseError> {
     // SQLite does not say which of its files it may not open.
     for end in ["", "-wal", "-shm"] {
         let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
@@ -62,14 +90,14 @@ pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections
             _ => {}
         }
     }
-    watermark::check(path)?;
+    watermark::check(path, way)?;
     let path = path.to_owned();
     // SQLite would create it readable by everybody. It gives its other files the mode of this one.
     let made = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
     made.map_err(|source| DatabaseError::File { path: path.clone(), source })?;
     let failed = |source| DatabaseError::Database { path: path.clone(), source };
 
-    let mut writer = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let mut writer = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE, way).map_err(failed)?;
     let found = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     match found {
         1..FIRST_LAYOUT => return Err(DatabaseError::Former { path, found, known: FIRST_LAYOUT }),
@@ -79,13 +107,14 @@ pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections
         }
         _ => migrate(&mut writer, found).map_err(failed)?,
     }
-    let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
+    let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, way).map_err(failed);
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
-    let keeper = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let keeper = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE, way).map_err(failed)?;
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
+/// On a full disk, leaves the takeover to the first commit.
+pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<Owner, DatabaseError> {
     let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
     // A copy made with hard links is the database of another folder. Taking it over would take it
     // from the process that uses that folder.
@@ -97,10 +126,24 @@ pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16]
         let taken = (Ownership::take(&transaction)?, watermark::raise(&transaction, keeper::now())?);
         transaction.commit().map(|()| taken)
     });
-    let (owner, raised) = taken.map_err(failed)?;
-    keeper::checkpoint(writer).map_err(failed)?;
-    raised.write(path).map_err(|source| DatabaseError::File { path: watermark::path_of(path), source })?;
-    Ok(owner)
+    let (owner, raised) = match taken {
+        Err(why) if cannot_write(&why) => {
+            tracing::error!(%why, "the store cannot write; reads and revocations go on");
+            return Ok(Owner::UsLater);
+        }
+        taken => taken.map_err(failed)?,
+    };
+    match keeper::checkpoint(writer) {
+        Err(why) if !cannot_write(&why) => return Err(failed(why)),
+        _ => {}
+    }
+    match raised.write(path) {
+        Err(why) if matches!(why.kind(), StorageFull | QuotaExceeded | FileTooLarge) => {
+            tracing::warn!(%why, "the watermark of the database could not be raised");
+        }
+        written => written.map_err(|source| DatabaseError::File { path: watermark::path_of(path), source })?,
+    }
+    Ok(Owner::Us(owner))
 }
 
 pub(super) fn load_target_locks(writer: &Connection) -> Result<(), DatabaseError> {

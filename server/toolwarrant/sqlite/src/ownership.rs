@@ -7,7 +7,8 @@
 
 use super::fault::Fault;
 use rusqlite::Connection;
-use std::io;
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +16,18 @@ use std::path::{Path, PathBuf};
 pub(super) struct Ownership {
     folder: PathBuf,
     /// The database, its log and the index of the log.
-    files: [(PathBuf, FileId); 3],
-    /// `None` if the process only reads.
-    owner: Option<[u8; 16]>,
+    files: Vec<(PathBuf, FileId)>,
+    owner: Cell<Owner>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The process only reads.
+    Nobody,
+    /// This process, under this mark.
+    Us([u8; 16]),
+    /// This process, from its first commit on.
+    UsLater,
 }
 
 /// File system and inode.
@@ -30,7 +40,7 @@ impl Ownership {
     }
 
     /// Takes a database that has been written to before.
-    pub(super) fn of(database: &Path, owner: Option<[u8; 16]>) -> io::Result<Self> {
+    pub(super) fn of(database: &Path, owner: Owner) -> io::Result<Self> {
         let file = |end: &str| {
             let mut name = database.as_os_str().to_owned();
             name.push(end);
@@ -39,24 +49,39 @@ impl Ownership {
             io::Result::Ok((path, id))
         };
         let folder = database.parent().unwrap_or(database).to_owned();
-        Ok(Self { folder, files: [file("")?, file("-wal")?, file("-shm")?], owner })
+        let mut files = vec![file("")?, file("-wal")?];
+        match file("-shm") {
+            // It is in memory.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            index => files.push(index?),
+        }
+        Ok(Self { folder, files, owner: Cell::new(owner) })
     }
 
-    /// Runs inside a transaction that is about to be committed.
-    pub(super) fn check(&self, transaction: &Connection) -> Result<(), Fault> {
+    /// Runs inside a transaction that is about to be committed. Returns the owner to
+    /// [set](Self::set) afterwards.
+    pub(super) fn check(&self, transaction: &Connection, is_changed: bool) -> Result<Owner, Fault> {
         let Self { folder, files, owner } = self;
         if files.iter().any(|(path, was)| !id(path).is_ok_and(|is| is == *was)) {
             let folder = folder.display();
             let why = "was removed or replaced, and nothing is written until it is back";
             return Err(Fault::unavailable(format!("the database that was opened in `{folder}` {why}")));
         }
-        let Some(owner) = owner else { return Ok(()) };
+        let mark = match owner.get() {
+            Owner::Us(mark) => mark,
+            Owner::UsLater if is_changed => return Ok(Owner::Us(Self::take(transaction)?)),
+            owner => return Ok(owner),
+        };
         let ours = "SELECT owner IS ?1 FROM identity";
-        if transaction.prepare_cached(ours)?.query_row([owner], |row| row.get(0))? {
-            return Ok(());
+        if transaction.prepare_cached(ours)?.query_row([mark], |row| row.get(0))? {
+            return Ok(Owner::Us(mark));
         }
         let folder = folder.display();
         Err(Fault::unavailable(format!("another process has taken over the database in `{folder}`; stop this one")))
+    }
+
+    pub(super) fn set(&self, owner: Owner) {
+        self.owner.set(owner);
     }
 }
 

@@ -6,10 +6,12 @@
 //! increment, so a database with a lower number has lost data. Start at [`raise`].
 
 use super::column::{millis, moment};
-use super::connection::connection;
+use super::connection::{ALONE, connection};
 use super::error::DatabaseError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -51,7 +53,7 @@ impl Watermark {
 
 /// Checks that a database has the data that its watermark records. Changes nothing, so that the
 /// remains of a log can still be examined.
-pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
+pub(super) fn check(database: &Path, way: &CStr) -> Result<(), DatabaseError> {
     let path = path_of(database);
     let bytes = match fs::read(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -67,7 +69,7 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     if !database.exists() {
         return Err(lost(format!("it is missing; {}", held_until())));
     }
-    let found = match read(database) {
+    let found = match read(database, way) {
         Ok(found) => found,
         // The code that opens the database reports this.
         Err(error) if error.sqlite_error_code() != Some(ErrorCode::Unknown) => {
@@ -84,8 +86,11 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     }
 }
 
-fn read(database: &Path) -> rusqlite::Result<Option<Watermark>> {
-    let db = connection(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+fn read(database: &Path, way: &CStr) -> rusqlite::Result<Option<Watermark>> {
+    // A connection that only reads does not keep the index in memory.
+    let access = if way == ALONE { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let db = connection(database, access, way)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let newest = "SELECT id, sequence, marked_at, (SELECT max(id) FROM task) FROM identity";
     db.query_row(newest, [], watermark).optional()
 }

@@ -54,7 +54,10 @@ impl Journal {
         file.read_to_end(&mut text)?;
         let header = line(&Header { simulated_phones: VERSION, seed })?;
         if header.starts_with(&text) {
-            file.write_all_at(&header, 0)?;
+            // A full disk does not keep a journal without commands from being opened.
+            if text.len() < header.len() {
+                file.write_all_at(&header, 0)?;
+            }
             let (path, length) = (path.to_owned(), header.len() as u64);
             return Ok((Self::File { path, file, seed, length, fold_at: FOLD_AT }, Truth::default()));
         }

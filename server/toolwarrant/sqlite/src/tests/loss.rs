@@ -127,7 +127,8 @@ async fn commits_are_below_the_watermark_after_a_while_even_without_a_change_of_
     let folder = quick_folder();
     let store = open(folder.path());
     let path = database(folder.path());
-    let connection = super::connection::connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+    let connection =
+        super::connection::connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE, super::connection::SHARED).unwrap();
     let writer = Arc::clone(&store.writer);
     let often = Keeper::start(&path, connection, writer, Duration::from_millis(5)).unwrap();
     accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
