@@ -14,6 +14,7 @@ use std::fmt;
 use std::future::pending;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -76,7 +77,7 @@ pub enum NoHostProgram {
         "expected the absolute path of a program and its arguments, like [\"/usr/bin/docker\", \"start\", \"{{name}}\"]"
     )]
     NotAbsolute,
-    #[error("`{}` is not a file that can be executed", .0.display())]
+    #[error("`{}` is not a file that can be executed{}", .0.display(), explain_absence(.0))]
     NotExecutable(PathBuf),
     #[error(
         "other users can change `{}` or what is in it; it must belong to root or to the user of this program, who alone \
@@ -120,7 +121,7 @@ impl HostProgram {
         };
         match clock.before(clock.now().plus(ANSWER_WITHIN), end).await {
             Some(Ok(status)) if status.success() => Ok(String::from_utf8_lossy(&answer).into_owned()),
-            Some(Ok(status)) => Err(Unreachable(format!("{self} ended with {status}").into())),
+            Some(Ok(status)) => Err(Unreachable(format!("{self} ended with {status}{}", blame_sandbox(status)).into())),
             Some(Err(error)) => Err(Unreachable(format!("{self}: {error}").into())),
             None => Err(Unreachable(format!("{self} did not end in time").into())),
         }
@@ -193,6 +194,14 @@ fn check_file(path: &Path) -> Result<(), NoHostProgram> {
     let about = path.metadata().ok().filter(|about| about.is_file() && about.mode() & 0o111 != 0);
     about.ok_or_else(|| NoHostProgram::NotExecutable(path.to_owned()))?;
     find_shared(path).map_or(Ok(()), |at| Err(NoHostProgram::Shared(at)))
+}
+
+/// Returns the reason why the server may not see a file that others see.
+fn explain_absence(path: &Path) -> &'static str {
+    match ["/home", "/root", "/run/user"].iter().any(|folder| path.starts_with(folder)) {
+        true => ", or the sandbox of a service hides it, as docs/run.md says",
+        false => "",
+    }
 }
 
 /// A program that runs. Dropping it kills all processes of its group, unless it has ended or is
@@ -309,10 +318,21 @@ fn interpret(program: &str, ended: Option<io::Result<ExitStatus>>) -> Sent {
                 tracing::info!(program, code, "a program failed");
                 Sent::Err(format!("the operator's program ended with status {code}").into())
             }
-            None => Sent::NoAnswer(format!("{program} was ended: {status}").into()),
+            None => Sent::NoAnswer(format!("{program} was ended: {status}{}", blame_sandbox(status)).into()),
         },
         Some(Err(error)) => Sent::NoAnswer(format!("{program}: {error}").into()),
         None => Sent::NoAnswer(format!("{program} did not end in time, and was ended").into()),
+    }
+}
+
+/// Returns advice about the signals with which a sandbox, or a program in one, ends a process.
+fn blame_sandbox(status: ExitStatus) -> &'static str {
+    let ends = [Signal::SYS, Signal::TRAP].map(Signal::as_raw);
+    match status.signal() {
+        Some(signal) if ends.contains(&signal) => {
+            "; if the server is a service, the sandbox of its unit may have ended it: docs/run.md says what that forbids"
+        }
+        _ => "",
     }
 }
 

@@ -38,6 +38,9 @@ fn a_program_is_an_absolute_path_of_an_executable_file_and_placeholders_are_whol
     for missing in ["/nowhere", "/etc/passwd", "/bin"] {
         assert!(matches!(parse(&[missing]), Err(NoHostProgram::NotExecutable(_))), "{missing}");
     }
+    for (missing, may_be_hidden) in [("/nowhere", false), ("/home/nobody/restart", true), ("/homes", false)] {
+        assert_eq!(parse(&[missing]).unwrap_err().to_string().contains("sandbox"), may_be_hidden, "{missing}");
+    }
     let folder = TempDir::new().unwrap();
     let program = write(&folder, "true", &[]);
     for (mode, is_allowed) in [(0o755, true), (0o757, false), (0o775, false), (0o500, true)] {
@@ -86,6 +89,12 @@ async fn only_an_exit_status_is_a_report_and_a_program_that_did_not_start_did_no
     assert!(matches!(failed, Sent::Err(_)), "{failed:?}");
     let killed = act(&programs, &write(&folder, "kill -9 $$", &[]), soon, &clock).await;
     assert!(matches!(killed, Sent::NoAnswer(_)), "{killed:?}");
+    for (signal, is_the_sandbox) in [("TRAP", true), ("SYS", true), ("SEGV", false)] {
+        let ended = act(&programs, &write(&folder, &format!("kill -{signal} $$"), &[]), soon, &clock).await;
+        let why = ended.to_string();
+        assert!(matches!(ended, Sent::NoAnswer(_)) && why.contains(&format!("SIG{signal}")), "{why}");
+        assert_eq!(why.contains("the sandbox of its unit"), is_the_sandbox, "{why}");
+    }
     let mark = folder.path().join("mark");
     let marks = write(&folder, &format!("touch {}", mark.display()), &[]);
     assert!(matches!(act(&programs, &marks, Timestamp(0), &clock).await, Sent::NotSent(_)));
