@@ -61,6 +61,30 @@ fn systemd_takes_the_unit_and_finds_little_that_is_open() {
 }
 
 #[test]
+fn the_unit_ends_the_server_alone_and_its_programs_run_and_stay() {
+    let home = TempDir::new().expect("a temporary folder");
+    let unit = fs::read_to_string(files(&home).join("cloudphone.service")).expect("a file");
+    assert!(unit.lines().any(|line| line == "KillMode=process"), "{unit}");
+    // A program that compiles while it runs, one that shares memory, and one that needs too much.
+    for (setting, by_default) in [("MemoryDenyWriteExecute", "no"), ("RemoveIPC", "no"), ("OOMPolicy", "stop")] {
+        let set = unit.lines().find_map(|line| line.strip_prefix(setting)?.strip_prefix('=')).unwrap_or(by_default);
+        assert!(["no", "continue"].contains(&set), "{setting}={set}");
+    }
+}
+
+#[test]
+fn each_service_of_the_compose_files_answers_to_its_own_name() {
+    let home = TempDir::new().expect("a temporary folder");
+    let folder = files(&home);
+    for (file, names) in [("compose.yaml", &["cloudphone"][..]), ("compose-replicas.yaml", &["one", "two"])] {
+        let text = fs::read_to_string(folder.join(file)).expect("a file");
+        let named: Vec<_> = text.lines().filter_map(|line| line.trim_start().strip_prefix("hostname: ")).collect();
+        assert_eq!(named, names, "{file}: the server answers to the name of its machine");
+        assert!(names.iter().all(|name| text.contains(&format!("\n  {name}:"))), "{file}");
+    }
+}
+
+#[test]
 fn each_shell_completes_commands() {
     let home = TempDir::new().expect("a temporary folder");
     let completions = files(&home).join("completions");

@@ -249,9 +249,22 @@ async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
     let status = async |request: reqwest::RequestBuilder| request.send().await.expect("an answer").status().as_u16();
     let metrics = || client.get(format!("{url}/metrics"));
     assert_eq!(status(metrics()).await, 200);
-    for (host, expected) in [("rebound.example", 403), ("watcher.example:9090", 200), ("10.1.2.3:9090", 200)] {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for (host, expected) in [
+        ("rebound.example", 403),
+        ("again.example", 403),
+        ("watcher.example:9090", 200),
+        ("10.1.2.3:9090", 200),
+        (&*machine, 200),
+        (&*format!("{machine}:9090"), 200),
+        (&*format!("{machine}.rebound.example"), 403),
+    ] {
         assert_eq!(status(metrics().header("host", host)).await, expected, "{host}");
     }
+    program.until_logged("the host `rebound.example` is not one").await;
+    let log = program.log();
+    let refusals: Vec<_> = log.lines().filter(|line| line.contains("is not one that this server answers to")).collect();
+    assert!(refusals.len() == 1 && refusals[0].contains("allow it with `--allow-host`"), "{log}");
     assert_eq!(status(metrics().header("origin", "https://page.example")).await, 403);
     assert_eq!(status(client.post(format!("{url}/metrics"))).await, 405);
     assert_eq!(status(client.get(format!("{url}/mcp"))).await, 404);

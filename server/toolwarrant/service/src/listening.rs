@@ -3,6 +3,7 @@
 use crate::manager::keep_watchdog;
 use crate::open_files;
 use anyhow::{Context, Result, anyhow, bail};
+use rustix::system::uname;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -62,9 +63,10 @@ impl Listening {
         refuse_shared_ports(&[(LISTEN, Some(listen)), (ADMIN_LISTEN, admin_listen), (CONSOLE_LISTEN, console_listen)])?;
         let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
         let watchdog = keep_watchdog(status.clone());
+        let machine = uname().nodename().to_string_lossy().into_owned();
         let monitor = match admin_listen {
             Some(address) => {
-                let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
+                let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?.with_machine(&machine);
                 let monitor = Monitor::listen(address, policy, status.clone()).await;
                 Some(monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?)
             }
@@ -78,6 +80,7 @@ impl Listening {
             tracing::warn!("{why}");
         }
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
+        let policy = policy.with_machine(&machine);
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
         let limiter = ConnectionLimiter::behind(proxies, limits);
         Ok(Self { socket, tls, limits, limiter, policy, url, status, watchdog, monitor, console })

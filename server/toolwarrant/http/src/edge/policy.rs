@@ -5,6 +5,7 @@
 //! against the allowed values. Under DNS rebinding they are equal, so it does not compare them.
 //! Start at [`HostOriginPolicy::check`].
 
+use super::throttle::LogThrottle;
 use crate::head::Head;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -30,6 +31,7 @@ pub struct HostOriginPolicy {
     hosts: Vec<Host>,
     /// In the form of browsers: `scheme://host[:port]` or `null`.
     origins: Vec<String>,
+    log: LogThrottle,
 }
 
 /// Only [`HostOriginPolicy::check`] makes one.
@@ -64,8 +66,8 @@ pub struct PolicyConfigError {
 impl HostOriginPolicy {
     /// Makes the policy of a server that listens on `bound`. A host is `name`, which allows any
     /// port, or `name:port`. An origin is `scheme://host[:port]` or `null`. The public URL allows
-    /// its host on any port, and its origin. Hosts are checked if `bound` is a loopback address or
-    /// if any host is given.
+    /// its host on any port, and its origin; a loopback one allows all loopback names. Hosts are
+    /// checked if `bound` is a loopback address or if any host is given.
     pub fn new(
         bound: SocketAddr,
         public_url: Option<&str>,
@@ -79,7 +81,18 @@ impl HostOriginPolicy {
             hosts.push(host);
             origins.push(origin);
         }
-        Ok(Self { loopback: bound.ip().to_canonical().is_loopback(), addresses: false, hosts, origins })
+        let reached_here = |url| parse_public_url(url).is_ok_and(|(host, _)| is_loopback(&host.name));
+        let loopback = bound.ip().to_canonical().is_loopback() || public_url.is_some_and(reached_here);
+        Ok(Self { loopback, addresses: false, hosts, origins, log: LogThrottle::default() })
+    }
+
+    /// Allows the name of this machine, or of its container, if hosts are checked. DNS rebinding
+    /// needs a name of the attacker's own.
+    #[must_use]
+    pub fn with_machine(mut self, name: &str) -> Self {
+        let machine = Host::parse(name).ok().filter(|_| self.loopback || !self.hosts.is_empty());
+        self.hosts.extend(machine);
+        self
     }
 
     /// Makes the policy of a server that needs no key. It always checks hosts. It allows every IP
@@ -106,7 +119,11 @@ impl HostOriginPolicy {
         authority: Option<&str>,
     ) -> Result<Option<AllowedOrigin>, HostOriginError> {
         let judged = self.judge_here(head, authority);
-        judged.inspect_err(|error| tracing::debug!(why = error.words().as_str(), "refused a request"))
+        judged.inspect_err(|error| {
+            if self.log.is_due() {
+                tracing::warn!(why = error.words().as_str(), "refused a request");
+            }
+        })
     }
 
     fn judge_here(&self, head: &Head<'_>, authority: Option<&str>) -> Result<Option<AllowedOrigin>, HostOriginError> {
@@ -302,6 +319,10 @@ mod tests {
         let listed = policy(EVERYWHERE, None, &["Service.example", "other.example:8443", "[2001:db8::1]"], &[]);
         let public = policy(LOOPBACK, Some("https://service.example:8443/base"), &[], &[]);
         let keyless = HostOriginPolicy::keyless(None, &["watcher.example".to_owned()]).expect("usable");
+        let keyless = keyless.with_machine("one");
+        let odd = HostOriginPolicy::keyless(None, &[]).expect("usable").with_machine("(none)");
+        let published = policy(EVERYWHERE, Some("http://127.0.0.1:8080"), &[], &[]).with_machine("Box.example");
+        let unchecked = policy(EVERYWHERE, None, &[], &[]).with_machine("box");
         let cases: &[(&HostOriginPolicy, &[&str], &str)] = &[
             (&keyless, &["Host: 10.1.2.3:9090"], "ok"),
             (&keyless, &["Host: [2001:db8::1]:9090"], "ok"),
@@ -310,6 +331,15 @@ mod tests {
             (&keyless, &["Host: evil.example:9090"], "host"),
             (&keyless, &["Host: 10.1.2.3.evil.example"], "host"),
             (&keyless, &[], "host"),
+            (&keyless, &["Host: one:9090"], "ok"),
+            (&keyless, &["Host: ONE"], "ok"),
+            (&keyless, &["Host: two:9090"], "host"),
+            (&keyless, &["Host: one.evil.example"], "host"),
+            (&odd, &["Host: (none)"], "host"),
+            (&published, &["Host: box.example:8080"], "ok"),
+            (&published, &["Host: localhost:8080"], "ok"),
+            (&published, &["Host: box"], "host"),
+            (&unchecked, &["Host: whatever.example"], "ok"),
             (&local, &["Host: 10.1.2.3:8080"], "host"),
             (&local, &["Host: localhost"], "ok"),
             (&local, &["Host: LocalHost:1"], "ok"),

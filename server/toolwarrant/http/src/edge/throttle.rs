@@ -1,11 +1,12 @@
 //! Delays failed authentications by address, so that guessing takes long and no client is locked
-//! out.
+//! out. Bounds the log of what anyone can cause.
 
 use super::quota::network_of;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::time::Instant;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
@@ -43,9 +44,36 @@ impl AuthThrottle {
     }
 }
 
+/// The time of the last line in the log, which clones share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogThrottle(Arc<Mutex<Option<Instant>>>);
+
+impl LogThrottle {
+    /// Returns true once in a minute.
+    pub(crate) fn is_due(&self) -> bool {
+        let (mut last, now) = (ignore_poison(self.0.lock()), Instant::now());
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= MINUTE);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_line_in_a_minute_is_for_the_log() {
+        let throttle = LogThrottle::default();
+        let copy = throttle.clone();
+        assert_eq!([throttle.is_due(), copy.is_due()], [true, false]);
+        tokio::time::advance(MINUTE - Duration::from_millis(1)).await;
+        assert!(!throttle.is_due());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!([copy.is_due(), throttle.is_due()], [true, false]);
+    }
 
     #[test]
     fn the_failures_of_one_address_are_delayed_after_the_first_sixty_in_a_minute() {
