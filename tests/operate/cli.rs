@@ -1,7 +1,7 @@
 //! The commands of an operator, and their output with and without a running server.
 
 use crate::harness::Key;
-use crate::harness::program::{Program, json_of, key_of, operate, steady};
+use crate::harness::program::{Program, binary, json_of, key_of, operate, steady};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -192,4 +192,33 @@ async fn every_command_says_how_it_is_used() {
         writeln!(out, "$ cloudphone {line} --help\n{help}").expect("text");
     }
     insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn no_command_begins_a_folder_that_nobody_named() {
+    let home = TempDir::new().expect("a temporary folder");
+    let run = async |line: &str| {
+        let mut command = Command::new(binary());
+        command.args(line.split(' ')).current_dir(home.path()).env("CLOUDPHONE_REPLICA", "").kill_on_drop(true);
+        let output = command.output().await.expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for line in [
+        "ready",
+        "app create shop --permission device",
+        "key create shop",
+        "platform check phone",
+        "doctor",
+        "restore backup.tar",
+        "app list --store postgres://nobody@127.0.0.1:1/none",
+        "store init --store postgres://nobody@127.0.0.1:1/none",
+    ] {
+        let (code, said) = run(line).await;
+        assert!(code != Some(0) && !home.path().join("data").exists(), "{line}: {said}");
+        assert!(!line.starts_with("app create") || said.contains("there is no database in data; "), "{said}");
+    }
+    let (code, said) = run("app create shop --permission device --data data").await;
+    assert!(code == Some(0) && home.path().join("data/cloudphone.db").exists(), "{said}");
+    let (code, said) = run("key create shop").await;
+    assert_eq!(code, Some(0), "{said}");
 }

@@ -13,6 +13,7 @@ mod words;
 
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
+use crate::data::choose_folder;
 use crate::error::{FailureCode, OperatorError};
 use crate::flags;
 use crate::metrics;
@@ -245,10 +246,16 @@ impl CommandLine<'_> {
         let store = StoreOptions::of(matches)?;
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
         let operator_sockets = operator_sockets.filter(is_set);
+        let data_given = matches.value_source("data") != Some(ValueSource::DefaultValue);
+        let data = {
+            let named = (data_given || data != Path::new(options::DATA_DEFAULT)).then(|| data.clone());
+            let starts = matches!(matches.subcommand_name(), None | Some("serve"));
+            choose_folder(named, starts, [data, Path::new("/var/lib").join(self.names.program)], self.names)
+        };
         let way = WayToServer {
             socket: socket.filter(is_set),
             groups: operator_sockets.clone().unwrap_or_else(|| Path::new("/run").join(self.names.program)),
-            data_given: matches.value_source("data") != Some(ValueSource::DefaultValue),
+            data_given,
             claims: claims(claimed_name, reason),
         };
         let serving = |matches: &ArgMatches| {

@@ -54,6 +54,26 @@ pub(crate) fn has_data(folder: &Path, names: &Names) -> bool {
         || watermark(&database).exists()
 }
 
+/// Returns true for the folder of a replica that has not run, too.
+pub(crate) fn is_begun(folder: &Path, names: &Names) -> bool {
+    has_data(folder, names) || folder.join(MASTER_KEY).exists()
+}
+
+/// Returns the data folder: the one that the command line, a variable or the file names, or else
+/// `here`, or else `installed`, which the unit of the service has. A start begins `here`.
+pub(crate) fn choose_folder(
+    named: Option<PathBuf>,
+    starts: bool,
+    [here, installed]: [PathBuf; 2],
+    names: &Names,
+) -> PathBuf {
+    match named {
+        Some(named) => named,
+        None if starts || is_begun(&here, names) || !installed.is_dir() => here,
+        None => installed,
+    }
+}
+
 pub(crate) const SERVICE: &str = "service";
 
 pub(crate) const RESTORING: &str = "restoring";
@@ -382,6 +402,33 @@ mod tests {
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(matches!(DataFolder::open(&file, &names()), Err(FolderError::Io(path, _)) if path == file));
+    }
+
+    #[test]
+    fn a_folder_is_the_named_one_or_here_if_it_is_begun_or_else_that_of_the_installed_service() {
+        let root = TempDir::new().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for (folder, file) in
+            [("begun", "shop.db"), ("replica", "replica"), ("new", "master.key"), ("other", "other.db")]
+        {
+            std::fs::create_dir(at(folder)).unwrap();
+            std::fs::write(at(folder).join(file), "x").unwrap();
+        }
+        std::fs::create_dir(at("lib")).unwrap();
+        for (named, starts, here, installed, expected) in [
+            (Some("named"), false, "begun", "lib", "named"),
+            (Some("named"), true, "begun", "lib", "named"),
+            (None, false, "begun", "lib", "begun"),
+            (None, false, "replica", "lib", "replica"),
+            (None, false, "new", "lib", "new"),
+            (None, false, "absent", "lib", "lib"),
+            (None, false, "other", "lib", "lib"),
+            (None, false, "absent", "no-lib", "absent"),
+            (None, true, "absent", "lib", "absent"),
+        ] {
+            let chosen = choose_folder(named.map(at), starts, [at(here), at(installed)], &names());
+            assert_eq!(chosen, at(expected), "{named:?} {starts} {here} {installed}");
+        }
     }
 
     #[test]

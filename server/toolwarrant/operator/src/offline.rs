@@ -5,7 +5,7 @@ use crate::background::Background;
 use crate::cli::WayToServer;
 use crate::command::{AuditCommand, CommandRow, OperatorCommand, StoreCommand, execute, tools};
 use crate::context::{Check, Inventory, OpenedData, OperatorContext};
-use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, refuse_foreign};
+use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, is_begun, refuse_foreign};
 use crate::doctor;
 use crate::error::OperatorError;
 use crate::flags;
@@ -110,6 +110,11 @@ impl Offline<MakeParts<'_>> {
         if !store.is_folder() {
             command.row().refuse_on_files()?;
         }
+        let is_missing = !way.data_given && !folder.is_dir();
+        if is_missing && matches!(command, OperatorCommand::Restore { .. } | OperatorCommand::Store(StoreCommand::Init))
+        {
+            return Err(no_folder(folder, names));
+        }
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
             return restore::run(folder, names, &file, (master_key, owner), operator);
@@ -130,15 +135,10 @@ impl Offline<MakeParts<'_>> {
             return Err(OperatorError::unavailable(format!("no server uses the folder {}", folder.display())));
         }
         // Opening the folder would create a database, even in a folder that is not a data folder.
-        // Only the first application and a service's own command may do that.
-        if store.is_folder() && !command.row().begins && !has_data(folder, names) {
-            let (folder, program) = (folder.display(), names.program);
-            let why = format!(
-                "there is no database in {folder}; start a server once or create an application with `{program} app create`, or choose \
-                 another folder with --{}",
-                flags::DATA
-            );
-            return Err(OperatorError::not_found(why));
+        let begins = way.data_given && (command.row().begins || !store.is_folder());
+        let is_begun = if store.is_folder() { has_data(folder, names) } else { is_begun(folder, names) };
+        if !begins && !is_begun {
+            return Err(no_folder(folder, names));
         }
         if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
             return doctor::examine_offline(folder, names, catalogue, checks).await;
@@ -206,6 +206,12 @@ impl Offline<MakeParts<'_>> {
             StoreCommand::Grant { account } => store.grant(&account).await?,
         })
     }
+}
+
+fn no_folder(folder: &Path, names: &Names) -> OperatorError {
+    let (folder, program) = (folder.display(), names.program);
+    let how = format!("start `{program}` once, or name a folder with --{}", flags::DATA);
+    OperatorError::not_found(format!("there is no database in {folder}; {how}"))
 }
 
 pub(crate) async fn carry_out<P>(

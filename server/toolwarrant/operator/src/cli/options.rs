@@ -129,11 +129,14 @@ pub enum LogFormat {
     Json,
 }
 
+pub(super) const DATA_DEFAULT: &str = "data";
+
 /// The flags of every command.
 #[derive(Debug, Args)]
 pub(super) struct CommonFlags {
-    /// Folder for stored data: tasks, applications, keys, the audit trail
-    #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
+    /// Folder for stored data: tasks, applications, keys, the audit trail. If it is not set, and
+    /// there is none here, commands use that of the installed service, in /var/lib
+    #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = DATA_DEFAULT, value_parser = folder)]
     pub(super) data: PathBuf,
 
     /// The place of the data.
@@ -174,7 +177,8 @@ pub struct WayToServer {
     pub socket: Option<PathBuf>,
     /// The folder of the sockets for groups.
     pub groups: PathBuf,
-    /// True if the command line names the data folder. Then no socket of a group is used.
+    /// True if the command line names the data folder. Then no socket of a group is used, and the
+    /// command may make the folder.
     pub data_given: bool,
     pub claims: Claims,
 }

@@ -110,7 +110,7 @@ pub(crate) struct CommandRow<'a> {
     /// The advice for replicas with a shared store, if the command needs a data folder with a
     /// database.
     pub(crate) instead: Option<&'static str>,
-    /// True if the command may begin a data folder.
+    /// True if the command may begin a data folder that the command line names.
     pub(crate) begins: bool,
     /// True if the command puts a store in order that has lost writes.
     pub(crate) mends: bool,
