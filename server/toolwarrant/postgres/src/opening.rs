@@ -35,13 +35,19 @@ pub(crate) async fn connect_new(address: &Address) -> Result<Client, StoreError>
 }
 
 async fn check_server(client: &Client) -> Result<(), StoreError> {
-    let version =
-        client.query_one("SELECT current_setting('server_version_num')::int", &[]).await.map_err(unavailable)?;
-    let version: i32 = version.get(0);
+    let sql = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), current_database()::text";
+    let row = client.query_one(sql, &[]).await.map_err(unavailable)?;
+    let (version, encoding, database): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
     if version < 150_000 {
         return Err(StoreError::Corrupt(format!(
             "the server is PostgreSQL {}, and 15 or later is needed",
             version / 10_000
+        )));
+    }
+    if encoding != "UTF8" {
+        return Err(StoreError::Corrupt(format!(
+            "the database `{database}` has the encoding {encoding}, and UTF8 is needed; name another one in the URL, made with CREATE \
+             DATABASE name ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"
         )));
     }
     Ok(())

@@ -268,6 +268,36 @@ async fn a_pooler_that_shares_sessions_is_refused() {
 }
 
 #[tokio::test]
+async fn a_database_that_cannot_hold_every_text_is_refused_with_the_statement_that_makes_one() {
+    let Some(known) = cluster().await else { return };
+    let count = async |sql: String| server().expect("it runs").count(&known, &sql).await;
+    let at = |name: &str| server().expect("it runs").url().replace("/postgres?", &format!("/{name}?"));
+    for encoding in ["LATIN1", "SQL_ASCII", "EUC_JP"] {
+        let name = encoding.to_lowercase();
+        count(format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")).await;
+        let address = Address { url: at(&name), password: None };
+        let init = Postgres::init(&address, KEY).await.expect_err(encoding);
+        let start = Candidate::new(&address, run("one", KEY)).await.map(drop).expect_err(encoding);
+        assert_eq!(init, start, "a start says the same");
+        let (why, remedy) = init
+            .to_string()
+            .split_once("made with ")
+            .map(|(why, how)| (why.to_owned(), how.to_owned()))
+            .expect("a remedy");
+        assert!(why.contains(&format!("`{name}` has the encoding {encoding}, and UTF8 is needed")), "{why}");
+        count(remedy.replace(" name ", &format!(" {name}_better "))).await;
+        // The session speaks UTF8 whatever the URL asks for.
+        let url = at(&format!("{name}_better")) + "&options=-cclient_encoding%3DLATIN1";
+        let better = Address { url, password: None };
+        Postgres::init(&better, KEY).await.expect("the remedy helps");
+        let one = lead(&better, "one").await;
+        let named = application("a", "\u{1f4f1} \u{645}\u{648}\u{628}\u{627}\u{6cc}\u{644}");
+        one.put_application(named.clone(), vec![]).await.expect("the server runs");
+        assert_eq!(one.directory().await.expect("read").0, [named]);
+    }
+}
+
+#[tokio::test]
 async fn an_account_with_the_granted_rights_leads_and_changes_nothing_that_has_happened() {
     let Some(owner) = cluster().await else { return };
     let count = async |sql: &str| server().expect("it runs").count(&owner, sql).await;
