@@ -194,9 +194,18 @@ impl OpenedData {
         let shared = shared.map(|store| Shared::start(store, claim, clock.clone(), folder));
         let lease = shared.as_ref().map(|shared| shared.lease.clone());
         let random = random.clone();
-        let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, lease).await?;
-        let registry = registry.in_cell(place.cell.as_deref());
-        Ok(Self { registry, keyring, database, shared, clock })
+        match Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, lease).await {
+            Ok(registry) => {
+                let registry = registry.in_cell(place.cell.as_deref());
+                Ok(Self { registry, keyring, database, shared, clock })
+            }
+            Err(error) => {
+                if let Some(shared) = shared {
+                    shared.leave().await;
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Returns the number of the layout of the store.

@@ -36,6 +36,7 @@ use toolwarrant_core::act::{Channel, Operator, Role};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::registry::Durability;
+use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Store;
 
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -223,46 +224,63 @@ pub(crate) async fn carry_out<P>(
 where
     P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {
-    let Offline { names, catalogue, checks, store, parts } = offline;
+    let Offline { names, catalogue, store, .. } = &offline;
     let CommandRow { role, mends, .. } = command.row();
     let reads = role == Role::View;
     let claim = match store.is_folder() || reads {
         true => None,
-        false => Some(store.claim_for_command(folder, &names, mends).await?),
+        false => Some(store.claim_for_command(folder, names, mends).await?),
     };
-    let opened = match OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await {
+    let mut opened = match OpenedData::open(folder, names, catalogue, &Random::System, (store, claim)).await {
         Ok(opened) => opened,
         Err(error) => return Err(store.name_locks(error).await.into()),
     };
+    let shared = opened.shared.take();
+    let cluster = shared.as_ref().map(|shared| Arc::clone(&shared.store));
+    let answer = carry_out_over((opened, cluster), offline, folder, command, operator).await;
+    if let Some(shared) = shared {
+        shared.leave().await;
+    }
+    answer
+}
+
+async fn carry_out_over<P>(
+    (opened, shared): (OpenedData, Option<Arc<Postgres>>),
+    Offline { names, catalogue, checks, store: _, parts }: Offline<P>,
+    folder: &DataFolder,
+    command: OperatorCommand,
+    operator: &Operator,
+) -> Result<Value, OperatorError>
+where
+    P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
+{
     let files = opened.files().await.map_err(OpenError::from)?;
-    let OpenedData { registry, database, shared, keyring, clock } = opened;
+    let OpenedData { registry, database: store, shared: _, keyring, clock } = opened;
+    let ServiceParts { inventory, own, mut background } = parts(folder, files).map_err(OpenError::Service)?;
+    let reads = command.row().role == Role::View;
     let trail = match reads {
         true => None,
-        false => Trail::open(folder, &keyring, &clock, database.clone()).await,
+        false => Trail::open(folder, &keyring, &clock, store.clone()).await,
     };
-    let audit = trail.as_ref().map(|trail| trail.audit.handle());
-    let ServiceParts { inventory, own, mut background } = parts(folder, files).map_err(OpenError::Service)?;
     if shared.is_some() && reads {
         background.clear();
     }
-    let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
-    let cluster = shared.as_ref().map(|shared| shared.store.clone());
     let context = OperatorContext {
         names,
         catalogue,
         registry,
         store,
-        shared: cluster,
+        shared,
         inventory,
         own,
         checks,
-        folder: path,
+        folder: folder.path().to_owned(),
         clock,
-        audit,
+        audit: trail.as_ref().map(|trail| trail.audit.handle()),
         server: None,
         console: None,
         unreadable: UnreadTargets::default(),
-        lines,
+        lines: ActLines::default(),
         applying: Mutex::default(),
     };
     let background = Background::of_service(background);
@@ -273,9 +291,6 @@ where
     context.write_lines().await;
     if let Some(trail) = trail {
         trail.close().await;
-    }
-    if let Some(shared) = shared {
-        shared.leave().await;
     }
     match (answer, settled) {
         (Ok(_), Durability::Owed(why)) => Err(OperatorError::unavailable(why)),

@@ -150,8 +150,9 @@ impl StoreOptions {
         };
         let claim = claim.map_err(StoreError::Unavailable)?;
         record_run(folder, &claim);
-        if is_new {
-            self.record_name(folder, &name)?;
+        if is_new && let Err(error) = self.record_name(folder, &name) {
+            claim.give_back().await;
+            return Err(error.into());
         }
         Ok(claim)
     }

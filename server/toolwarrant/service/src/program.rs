@@ -265,12 +265,19 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
-        let service = compose(start.setup(&runtime, flags, config)?)?;
-        let Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, .. } = service;
-        require_states(inventory.as_deref(), H::CATALOGUE)?;
-        let answering = start.answer(start.core(&runtime, executor)?, handlers, page)?;
-        let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
-        let server = start.finish(&runtime, answering, around)?;
+        let leave = start.leave();
+        let made = (|| {
+            let service = compose(start.setup(&runtime, flags, config)?)?;
+            let Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, .. } = service;
+            require_states(inventory.as_deref(), H::CATALOGUE)?;
+            let answering = start.answer(start.core(&runtime, executor)?, handlers, page)?;
+            let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
+            start.finish(&runtime, answering, around)
+        })();
+        if made.is_err() {
+            runtime.block_on(leave);
+        }
+        let server = made?;
         let served = server.run(&runtime, signals, |text| streams.say(text), json);
         drop(entered);
         // An operator's command may still read files.

@@ -115,6 +115,16 @@ impl Start {
         })
     }
 
+    /// Lets another process lead, if this start fails.
+    pub(crate) fn leave(&self) -> impl Future<Output = ()> + use<> {
+        let shared = self.opened.shared.as_ref().map(|shared| Arc::clone(&shared.store));
+        async move {
+            if let Some(store) = shared {
+                let _ = store.leave().await;
+            }
+        }
+    }
+
     pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
         let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
         let (clock, random, passes) = (self.opened.clock.clone(), self.random.clone(), self.passes.clone());

@@ -5,6 +5,7 @@ use crate::process::{call, json_of, operate};
 use crate::replicas::{Cluster, end};
 use driver::{Instance, get, wait_for};
 use serde_json::{Value, json};
+use std::fs;
 use std::net::TcpListener;
 
 fn states(list: &Value) -> Vec<(&str, &str)> {
@@ -38,6 +39,38 @@ async fn commands_from_other_folders_read_and_leave_a_shop_that_leads_alone() {
     let two = cluster.start("two").await;
     let list = json_of(&two.operator.data, "cluster list").await;
     assert_eq!(states(&list), [("two", "leading"), ("one", "left")], "{list}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_or_a_start_that_fails_gives_the_lead_back() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (one, two) = (cluster.data("one"), cluster.make_folder("two"));
+    let file = |name: &str, text: &str| {
+        let file = cluster.data(name);
+        fs::write(&file, text).expect("a file");
+        file.display().to_string()
+    };
+    let heavy = file("heavy.toml", "[supplier.van]\npack = 20000\n");
+    let missing = file("missing.toml", "[supplier.van]\npack = 1\naccount_file = \"nowhere\"\n");
+    let serve = format!("serve --listen 127.0.0.1:0 --machines {}", cluster.data("machines").display());
+    let create = "app create late --permission print";
+    for (line, breaks, why) in [
+        (format!("{create} --config {heavy}"), None, "no van can carry"),
+        (format!("supply order van --yes --config {missing}"), None, "nowhere"),
+        (format!("{serve} --config {heavy}"), None, "no van can carry"),
+        ("app delete nobody --yes".to_owned(), None, "there is no application"),
+        (create.to_owned(), Some("run"), "one/run"),
+        (serve.clone(), Some("run"), "one/run"),
+    ] {
+        if let Some(name) = breaks {
+            let _ = fs::remove_file(one.join(name));
+            let _ = fs::create_dir(one.join(name));
+        }
+        let (code, said) = operate(&one, &cluster.with_store(&line)).await;
+        assert!(code != 0 && said.contains(why), "{line}: {code} {said}");
+        let (code, said) = operate(&two, &cluster.with_store("app delete nobody --yes --replica two")).await;
+        assert!(said.contains("there is no application"), "{line}: {code} {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
