@@ -173,6 +173,11 @@ const FAULTS: &[Fault] = &[
         "master key",
         "it does not open the secrets of cpk_",
     ),
+    (
+        |data| sql(data, "UPDATE api_key SET latest_verifier = zeroblob(32)"),
+        "master key",
+        "it does not open the secrets of cpk_",
+    ),
     (|data| fs::remove_file(data.join("master.key")).expect("removed"), "master key", "No such file"),
     (|data| mode(data, 0o755), "files", "has mode 755"),
     (

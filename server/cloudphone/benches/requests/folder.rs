@@ -3,11 +3,15 @@
 use anyhow::{Context, Result};
 use cloudphone::phones::contract::CATALOGUE;
 use rusqlite::Connection;
+use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::sync::watch;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::hex;
+use toolwarrant_base::keyring::{KeyRing, SecretRow};
 use toolwarrant_base::random::Random;
-use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::access::{Access, Granted, Grants};
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
@@ -33,16 +37,13 @@ pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
 pub(crate) fn make(data: &Path, others: usize) -> Result<Key> {
     let key = make_at(data, 1, &StoreOptions::default())?.pop().context("a key")?;
     if others > 0 {
-        add_strangers(&data.join("cloudphone.db"), others)?;
+        add_strangers(data, others)?;
     }
     Ok(key)
 }
 
 pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) -> Result<Vec<Key>> {
-    let names = Names {
-        keys: KeyPrefixes { id: "cpk_", secret: "cps_" },
-        ..Names::of("cloudphone", env!("CARGO_PKG_VERSION"))
-    };
+    let names = names();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let folder = DataFolder::open(data, &names)?;
@@ -62,6 +63,10 @@ pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) ->
     })
 }
 
+fn names() -> Names {
+    Names { keys: KeyPrefixes { id: "cpk_", secret: "cps_" }, ..Names::of("cloudphone", env!("CARGO_PKG_VERSION")) }
+}
+
 async fn application(registry: &Registry, n: usize) -> Result<Key> {
     let new = NewApplication {
         name: format!("bench {n}"),
@@ -78,8 +83,11 @@ async fn application(registry: &Registry, n: usize) -> Result<Key> {
 
 /// Inserts keys with unknown secrets. Through the store, each would be a separate write to the
 /// disk, which takes minutes.
-fn add_strangers(database: &Path, count: usize) -> Result<()> {
-    let mut db = Connection::open(database)?;
+fn add_strangers(data: &Path, count: usize) -> Result<()> {
+    let master = hex::decode(fs::read_to_string(data.join("master.key"))?.trim_end()).context("a master key")?;
+    let master = master.as_slice().try_into()?;
+    let access = Access::new(KeyRing::new(&names().salt, master, Random::System));
+    let mut db = Connection::open(data.join("cloudphone.db"))?;
     let transaction = db.transaction()?;
     let numbers = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)";
     let applications = "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
@@ -88,12 +96,14 @@ fn add_strangers(database: &Path, count: usize) -> Result<()> {
     let grants = "INSERT INTO application_resource (application, resource, every_target)
                   SELECT printf('app_%016x', n), resource, every_target
                   FROM numbers JOIN (SELECT * FROM application_resource LIMIT 1)";
-    // A start opens the seal of the first key, by id, so that key must not be one of these.
-    let keys = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed)
-                SELECT printf('cpk_ffff%012x', n), printf('app_%016x', n), created_at, randomblob(32), latest_sealed
-                FROM numbers JOIN (SELECT * FROM api_key LIMIT 1)";
-    for insert in [applications, grants, keys] {
+    for insert in [applications, grants] {
         transaction.execute(&format!("{numbers} {insert}"), [count as i64])?;
+    }
+    let key = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed) VALUES (?1, ?2, 0, ?3, ?4)";
+    for n in 1..=count {
+        let (id, application) = (format!("cpk_ffff{n:012x}"), format!("app_{n:016x}"));
+        let SecretRow { verifier, sealed, .. } = access.secret(&application, &id, &id, Timestamp(0))?;
+        transaction.prepare_cached(key)?.execute((id, application, verifier, sealed))?;
     }
     Ok(transaction.commit()?)
 }

@@ -140,7 +140,7 @@ impl Access {
         self.check_lease()?;
         let known = directory.keys.get_key_value(key_id);
         let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
-        let shown = self.verifier(secret);
+        let shown = verifier(&self.keyring, secret);
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
         let known = known.filter(|_| matches.into());
         let caller = self.caller(&directory, known, shown, clock)?;
@@ -212,12 +212,17 @@ impl Access {
         created_at: Timestamp,
     ) -> Result<SecretRow, getrandom::Error> {
         let sealed = self.keyring.seal(&purpose(application, key_id), secret)?;
-        Ok(SecretRow { verifier: self.verifier(secret), sealed, created_at: Some(created_at), ends_at: None })
+        let verifier = verifier(&self.keyring, secret);
+        Ok(SecretRow { verifier, sealed, created_at: Some(created_at), ends_at: None })
     }
 
-    fn verifier(&self, secret: &str) -> Digest {
-        self.keyring.mac(&["secret", secret])
+    pub(crate) fn keyring(&self) -> &KeyRing {
+        &self.keyring
     }
+}
+
+pub(crate) fn verifier(keyring: &KeyRing, secret: &str) -> Digest {
+    keyring.mac(&["secret", secret])
 }
 
 fn note_use(caller: Caller, known: Option<(&Arc<str>, &Arc<Key>)>, from: Option<IpAddr>, clock: &Clock) -> Caller {

@@ -12,14 +12,14 @@ mod pending;
 
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
 
-use super::access::{Access, Application, Grants, purpose};
+use super::access::{Access, Application, Grants, purpose, verifier};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::{RequestCount, WINDOW, Window};
 use crate::lease::Lease;
-use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretUse, StoreError};
+use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use edits::{DirectoryRow, Edit, RowId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -122,13 +122,9 @@ impl Registry {
         lease: Option<Lease>,
     ) -> Result<Self, StoreError> {
         let (applications, keys) = store.directory().await?;
-        // One key is enough to check the master key.
-        if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
-            open_secrets(&keyring, key).map_err(|_| {
-                StoreError::Corrupt(
-                    "the master key is not the one that this data was made with; restore that one".to_owned(),
-                )
-            })?;
+        if !opens_any(&keyring, &keys) {
+            let why = "the master key is not the one that this data was made with; restore that one";
+            return Err(StoreError::Corrupt(why.to_owned()));
         }
         let access = Access::new(keyring);
         let access = Arc::new(lease.into_iter().fold(access, Access::with_lease));
@@ -323,11 +319,18 @@ impl Known {
         }
         let ids: Vec<_> = keys.iter().map(|key| key.id.clone()).collect();
         let uses = access.uses_since_start(Some(&ids));
+        let closed = |key: &&KeyRow| open_secrets(access.keyring(), key).is_err();
+        let closed: HashSet<_> = keys.iter().filter(closed).map(|key| &*key.id).collect();
+        if let Some(first) = closed.iter().min() {
+            let keys = closed.len();
+            tracing::error!(keys, first, "keys are refused, because their secrets do not fit them; see `doctor`");
+        }
         access.change(|directory| {
             changed.iter().for_each(|application| directory.put_application(application));
             for key in &keys {
                 if let Some((_, application)) = self.applications.get(&key.application) {
-                    directory.put_key(&key.id, application, &key.secrets, key.expires_at);
+                    let secrets = if closed.contains(&*key.id) { &[] } else { &*key.secrets };
+                    directory.put_key(&key.id, application, secrets, key.expires_at);
                     if key.suspended_at.is_some() {
                         directory.suspend_key(&key.id);
                     }
@@ -392,10 +395,20 @@ pub fn unknown_permissions(applications: &[ApplicationRow], catalogue: &Catalogu
         .collect()
 }
 
+/// Fails if a secret was made for another key, application or master key, or has another verifier.
+/// The seal binds it, and nobody can make one by writing to the store.
 pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
-    key.secrets
-        .iter()
-        .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
+    key.secrets.iter().try_for_each(|SecretRow { verifier: stored, sealed, .. }| {
+        let secret = keyring.open(&purpose(&key.application, &key.id), sealed)?;
+        if verifier(keyring, secret.expose()) == *stored { Ok(()) } else { Err(BrokenSeal) }
+    })
+}
+
+/// Returns true for the master key of these keys, and if none of them has a secret.
+#[must_use]
+pub fn opens_any(keyring: &KeyRing, keys: &[KeyRow]) -> bool {
+    let mut sealed = keys.iter().filter(|key| !key.secrets.is_empty()).peekable();
+    sealed.peek().is_none() || sealed.any(|key| open_secrets(keyring, key).is_ok())
 }
 
 fn registry_error(error: impl fmt::Display) -> RegistryError {

@@ -102,9 +102,10 @@ const CONTENT: Description = Description(
 );
 const KEY: Description = Description(
     "master key",
-    "it opens the secrets of every key",
+    "it opens the secrets of every key, which were made for that key and its application",
     "restore the master.key that this data was created with; without it, every application needs a new key. If it is the right one, \
-     what it does not open is damaged: give that application a new key",
+     what it does not open was changed or is damaged, and is refused: find out who else can write to the database, revoke that key, \
+     and give its application a new one",
 );
 const COMMANDS: Description = Description(
     "commands",
@@ -385,7 +386,7 @@ async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Found {
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (_, keys) = store.directory().await?;
     let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
-    Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
+    Ok(closed.map(|key| format!("it does not open the secrets of {} of {}", key.id, key.application)).collect())
 }
 
 async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Found {

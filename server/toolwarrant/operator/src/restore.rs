@@ -27,7 +27,7 @@ use toolwarrant_base::durable;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Act, Changes, Operator, Origin};
-use toolwarrant_core::registry::open_secrets;
+use toolwarrant_core::registry::opens_any;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_sqlite::{FIRST_LAYOUT, LAYOUT, RestoredData, restore};
 
@@ -172,9 +172,8 @@ fn prepare(
     let act = act.map_err(|error| OperatorError::unavailable(error.to_string()))?;
     let data = restore(&database, now, &act).map_err(OpenError::from)?;
     let keyring = KeyRing::new(&names.salt, key, Random::System);
-    if let Some(closed) = data.keys.iter().find(|key| open_secrets(&keyring, key).is_err()) {
-        let why = format!("the master key is not the one of this backup: it does not open {}", closed.id);
-        return Err(OperatorError::refusal(why));
+    if !opens_any(&keyring, &data.keys) {
+        return Err(OperatorError::refusal("the master key is not the one of this backup: it opens no key of it"));
     }
     Ok((data, now))
 }

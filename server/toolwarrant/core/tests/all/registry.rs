@@ -10,7 +10,7 @@ use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, Origin, Role, StoredAct};
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
-use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, RequestCount, SecretUse, Stored};
+use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, RequestCount, SecretRow, SecretUse, Stored};
 use toolwarrant_memory::Memory;
 
 use crate::contract::CATALOGUE;
@@ -71,6 +71,47 @@ async fn rotation_keeps_the_latest_two_secrets_also_over_a_restart() {
     for registry in [&registry, &open(&store).await] {
         assert_eq!([&first, &second, &third].map(|key| lives(registry, key)), [false, true, true]);
     }
+}
+
+#[tokio::test]
+async fn a_key_is_in_force_for_the_application_and_with_the_secret_that_it_was_made_for_and_no_change_of_its_row_moves_it()
+ {
+    let store: Arc<Memory> = Arc::default();
+    let registry = open(&store).await;
+    let mine = one(&registry).await;
+    let new = NewApplication {
+        name: "two".to_owned(),
+        permissions: Vec::new(),
+        grants: Grants::everything(),
+        requests_per_minute: 300,
+    };
+    let theirs = registry.create(new, &origin()).await.unwrap().object;
+    let issue = async |application: &str| registry.issue_key(application, None, &origin()).await.unwrap();
+    let (own, victim, other) = (issue(&mine).await, issue(&theirs).await, issue(&theirs).await);
+    let (_, rows) = store.directory().await.unwrap();
+    let row = |key: &NewKey| rows.iter().find(|row| row.id == key.key_id).unwrap().clone();
+    let (own_row, victims) = (row(&own), row(&victim));
+    let verifier = SecretRow { verifier: own_row.secrets[0].verifier, ..victims.secrets[0].clone() };
+    let both = [&victims.secrets[..], &own_row.secrets[..]].concat();
+    for (case, changed) in [
+        ("another application", KeyRow { application: theirs.clone(), ..own_row.clone() }),
+        ("a secret of another key", KeyRow { secrets: own_row.secrets.clone(), ..victims.clone() }),
+        ("a second secret of another key", KeyRow { secrets: both, ..victims.clone() }),
+        ("a verifier of another key", KeyRow { secrets: vec![verifier], ..victims.clone() }),
+        ("a copy", KeyRow { id: "tk_copy".to_owned(), application: theirs.clone(), ..own_row.clone() }),
+    ] {
+        let shown = NewKey { key_id: changed.id.clone(), secret: own.secret.clone(), act_id: String::new() };
+        store.put_key(changed, Vec::new()).await.unwrap();
+        let registry = open(&store).await;
+        assert!(!lives(&registry, &shown), "{case}");
+        registry.reload_keys().await.unwrap();
+        assert!(!lives(&registry, &shown) && lives(&registry, &other), "{case}");
+        for row in [&own_row, &victims] {
+            store.put_key(row.clone(), Vec::new()).await.unwrap();
+        }
+    }
+    let registry = open(&store).await;
+    assert_eq!([&own, &victim].map(|key| lives(&registry, key)), [true, true], "as they were made");
 }
 
 #[tokio::test]
