@@ -2,10 +2,11 @@
 
 use super::{PHONE, TAKEN, take, tenant};
 use crate::harness::{Key, Server, Tenant, read, serve_screens};
-use reqwest::{Method, Response};
+use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::time::Duration;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use toolwarrant::contract::PermissionSet;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_testing::test_origin;
@@ -14,11 +15,16 @@ const LASTS: Duration = Duration::from_mins(30);
 
 async fn open(mode: &str) -> (Server, Key, String) {
     let (server, keys) = serve_screens(vec![tenant()]).await;
-    let session = server.call(&keys[0][0], "create_session", json!({"device_id": PHONE, "mode": mode})).await;
+    let token = issue(&server, &keys[0][0], PHONE, mode).await;
+    (server, keys[0][0].clone(), token)
+}
+
+async fn issue(server: &Server, key: &Key, phone: &str, mode: &str) -> String {
+    let session = server.call(key, "create_session", json!({"device_id": phone, "mode": mode})).await;
     let session = session.expect("a session");
     let token = session["token"].as_str().expect("a token").to_owned();
     assert_eq!(session["url"], format!("http://{}/screen#{token}", server.address));
-    (server, keys[0][0].clone(), token)
+    token
 }
 
 async fn ask(server: &Server, token: &str, method: Method, path: &str, body: &str) -> Response {
@@ -195,8 +201,7 @@ async fn a_phone_and_an_application_have_places_for_some_viewers() {
     let (server, keys) = serve_screens(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let mut held = Vec::new();
     for _ in 0..32 {
-        let session = server.call(&keys[0][0], "create_session", json!({"device_id": PHONE})).await;
-        let token = session.expect("a session")["token"].as_str().expect("a token").to_owned();
+        let token = issue(&server, &keys[0][0], PHONE, "view").await;
         let after = number(&still(&server, &token, "0").await);
         held.push((hold(&server, &token, &after), token));
     }
@@ -210,4 +215,95 @@ async fn a_phone_and_an_application_have_places_for_some_viewers() {
     };
     assert_eq!((status, &full["code"]), (429, &json!("rate_limited")), "{full}");
     assert!(full["message"].as_str().expect("text").starts_with("at most 32 people"), "{full}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_opened_again_costs_a_request_and_writes_no_line_once_the_budget_is_spent() {
+    for (method, path) in
+        [(Method::GET, "/screen/still?after=0"), (Method::GET, "/screen/session"), (Method::POST, "/screen/input")]
+    {
+        let (server, keys) = serve_screens(vec![Tenant { requests_per_minute: 3, ..tenant() }]).await;
+        let ask = async |token: &str| ask(&server, token, method.clone(), path, "{}").await;
+        let mut links = Vec::new();
+        for _ in 0..3 {
+            links.push(issue(&server, &keys[0][0], PHONE, "control").await);
+        }
+        let [first, second, unused] = &links[..] else { panic!("three") };
+        for token in [first, second] {
+            assert_ne!(ask(token).await.status(), 429, "{path}: the call that issued it has paid");
+        }
+        while trail(&server).await.matches("closed").count() < 2 {
+            server.clock.advance(Duration::from_secs(1));
+        }
+        server.clock.advance(Duration::from_secs(61));
+        assert_ne!(ask(first).await.status(), 429, "{path}");
+        for is_taken in [true, true, false] {
+            let called = server.call(&keys[0][0], "get_device", json!({"device_id": PHONE})).await;
+            assert_eq!(called.is_ok(), is_taken, "{path}: {called:?}");
+        }
+        let refused = ask(second).await;
+        assert_eq!(refused.status(), 429, "{path}");
+        let (_, refused) = read(refused).await;
+        assert_ne!(ask(unused).await.status(), 429, "{path}");
+        assert_eq!(trail(&server).await.matches("opened").count(), 4, "{path}");
+        server.clock.advance(Duration::from_secs(refused["retry_after_seconds"].as_u64().expect("a time")));
+        assert_ne!(ask(second).await.status(), 429, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_links_of_an_application_that_has_few_outlive_the_oldest_of_one_that_has_too_many() {
+    let (server, keys) = serve_screens((0..2).map(|_| Tenant::with(PermissionSet(u64::MAX))).collect()).await;
+    let mut links = Vec::new();
+    for key in [&keys[0][0], &keys[1][0], &keys[1][0]] {
+        links.push(issue(&server, key, PHONE, "view").await);
+        server.clock.advance(Duration::from_secs(1));
+    }
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "create_session", "arguments": {"device_id": PHONE}}});
+    for calls in [[50; 19].as_slice(), &[49]].concat() {
+        let (_, answers) = server.send(&keys[1][0], json!(vec![&call; calls]).to_string()).await;
+        assert_eq!(answers[calls - 1]["result"]["isError"], false);
+    }
+    let mut statuses = Vec::new();
+    for token in &links {
+        statuses.push(still(&server, token, "0").await.status().as_u16());
+    }
+    assert_eq!(statuses, [200, 401, 200]);
+}
+
+#[tokio::test]
+async fn an_application_that_has_few_viewers_gets_a_place_of_one_that_has_most() {
+    let tenants = (0..3).map(|_| Tenant::with(PermissionSet(u64::MAX))).collect();
+    let (server, keys) = serve_screens(tenants).await;
+    let mut held = JoinSet::new();
+    for (n, keys) in keys.iter().enumerate() {
+        // An address may have 256 connections.
+        let client = Client::builder().local_address(IpAddr::from([127, 0, 0, 2 + n as u8])).build().expect("a client");
+        let ask = |token: &str, after: &str| {
+            let url = format!("http://{}/screen/still?after={after}", server.address);
+            client.get(url).bearer_auth(token).send()
+        };
+        let probe = issue(&server, &keys[0], "phone-0000009", "view").await;
+        if n == 2 {
+            number(&ask(&probe, "0").await.expect("an answer"));
+            break;
+        }
+        // Each session has four requests, and each phone 32 places.
+        for phone in [1, 5, 6, 8].into_iter().flat_map(|phone| [phone; 8]) {
+            let token = issue(&server, &keys[0], &format!("phone-000000{phone}"), "view").await;
+            let after = number(&ask(&token, "0").await.expect("an answer"));
+            for _ in 0..4 {
+                let asked = ask(&token, &after);
+                held.spawn(async move { (n, read(asked.await.expect("an answer")).await) });
+            }
+        }
+        while ask(&probe, "0").await.expect("an answer").status() == 200 {
+            // More than ten in a second are too many, too.
+            server.clock.advance(Duration::from_millis(200));
+        }
+    }
+    let (n, (status, answer)) = held.join_next().await.expect("a request").expect("it ran");
+    assert_eq!((n, status, held.try_join_next().is_none()), (0, 429, true), "{answer}");
+    assert!(answer["message"].as_str().expect("text").starts_with("at most 256 people"), "{answer}");
 }

@@ -76,10 +76,15 @@ impl Screens {
         let after = query.strip_prefix("after=").and_then(|number| number.parse().ok());
         let after = after
             .ok_or_else(|| PageError::Malformed("the query is `after=`, and the number of the last picture".into()))?;
-        let _place = self.viewers.enter(id, pass.application()).map_err(PageError::TooMany)?;
+        let place = self.viewers.enter(id, pass.application()).map_err(PageError::TooMany)?;
         let reader = self.readers.of(id);
         let newer = reader.wait_for_newer(self.screen(id)?, id, after);
-        match self.clock.before(self.clock.now().plus(HELD), newer).await {
+        let newer = self.clock.before(self.clock.now().plus(HELD), newer);
+        let newer = tokio::select! {
+            why = place.wait_for_loss() => return Err(PageError::TooMany(why)),
+            newer = newer => newer,
+        };
+        match newer {
             None => Ok(PageAnswer::Nothing),
             Some(Ok(shown)) => {
                 pass.note_read();

@@ -3,7 +3,8 @@
 //!
 //! A pass ends with its time, and with the right of the call that issued it. Passes are in memory
 //! alone, by the SHA-256 of their tokens, so a restart ends them. The audit has a line when a
-//! holder opens the page and one when it is closed. Start at [`Passes`].
+//! holder opens the page and one when it is closed. The call that issued the pass pays for the
+//! first time, and the budget of its application for each further one. Start at [`Passes`].
 
 use crate::access::Caller;
 use crate::catalogue::ToolDef;
@@ -23,7 +24,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Secret, WebUrl};
 use toolwarrant_base::{hex, ignore_poison};
 
-/// Beyond it, the oldest that nobody uses ends.
+/// Beyond either, an application that has most gives up its oldest, first one that nobody uses.
 const PASSES_MAX: usize = 10_000;
 const PASSES_MAX_PER_APPLICATION: usize = 1_000;
 
@@ -126,9 +127,7 @@ impl Passes {
         let pass = Pass { caller, tool: call.tool, target, mode, request_id, expires_at, uses: Mutex::default() };
         let mut live = self.live();
         live.retain(|_, pass| pass.is_open() || (pass.expires_at > clock.latest() && !pass.uses().ended));
-        make_room(&mut live, PASSES_MAX, |_| true);
-        let is_own = |pass: &Pass| pass.caller.application.id == call.caller.application.id;
-        make_room(&mut live, PASSES_MAX_PER_APPLICATION, is_own);
+        make_room(&live, &call.caller.application.id);
         live.insert(Sha256::digest(bytes.expose()).into(), Arc::new(pass));
         Ok(Issued { url: url.open(path, &token), token, expires_at })
     }
@@ -186,15 +185,22 @@ impl Passes {
     }
 }
 
-/// Ends the oldest of these if there are `most`, first one that nobody uses.
-fn make_room(live: &mut HashMap<[u8; 32], Arc<Pass>>, most: usize, among: impl Fn(&Pass) -> bool) {
-    let these = || live.values().filter(|pass| among(pass) && !pass.uses().ended);
-    if these().count() >= most
-        && let Some(oldest) = these().min_by_key(|pass| (pass.is_open(), pass.expires_at))
-    {
-        // Its line is still to be written.
+/// Ends a pass if there is no room for another one of `issuer`. Its line is still to be written.
+fn make_room(live: &HashMap<[u8; 32], Arc<Pass>>, issuer: &str) {
+    let passes = || live.values().filter(|pass| !pass.uses().ended);
+    let mut held = HashMap::from([(issuer, 1)]);
+    passes().for_each(|pass| *held.entry(pass.application()).or_default() += 1);
+    let Some(most) = excess(held.values()) else { return };
+    let given_up = passes().filter(|pass| held.get(pass.application()) == Some(&most));
+    if let Some(oldest) = given_up.min_by_key(|pass| (pass.is_open(), pass.expires_at)) {
         oldest.uses().ended = true;
     }
+}
+
+/// Returns the most passes of an application if these, or those of all, are too many.
+fn excess<'a>(held: impl Iterator<Item = &'a usize> + Clone) -> Option<usize> {
+    let most = held.clone().copied().max()?;
+    (most > PASSES_MAX_PER_APPLICATION || held.sum::<usize>() > PASSES_MAX).then_some(most)
 }
 
 /// A pass that was issued and has not ended.
@@ -211,6 +217,7 @@ pub struct Pass {
 #[derive(Default)]
 struct Uses {
     opened: Option<Timestamp>,
+    was_opened: bool,
     ended: bool,
     running: usize,
     last: Timestamp,
@@ -277,14 +284,22 @@ impl Pass {
         uses.running
     }
 
-    /// Returns true if the page was closed before.
-    pub(crate) fn open(&self, now: Timestamp, from: Option<IpAddr>) -> bool {
+    /// Returns true if the page was closed before. Only the first time is free of `charge`.
+    pub(crate) fn open<E>(
+        &self,
+        now: Timestamp,
+        from: Option<IpAddr>,
+        charge: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
         let mut uses = self.uses();
         let opens = uses.opened.is_none();
         if opens {
-            (uses.opened, uses.from, uses.reads, uses.inputs) = (Some(now), from, 0, 0);
+            if uses.was_opened {
+                charge()?;
+            }
+            (uses.opened, uses.was_opened, uses.from, uses.reads, uses.inputs) = (Some(now), true, from, 0, 0);
         }
-        opens
+        Ok(opens)
     }
 
     pub(crate) fn leave(&self, now: Timestamp) {
@@ -332,5 +347,26 @@ impl Pass {
 
     fn uses(&self) -> MutexGuard<'_, Uses> {
         ignore_poison(self.uses.lock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_applications_that_have_most_give_up_a_pass() {
+        let cases = [
+            (vec![(1, 1_000)], None),
+            (vec![(1, 1_001), (3, 1_000)], Some(1_001)),
+            (vec![(10, 1_000)], None),
+            (vec![(10, 1_000), (1, 1)], Some(1_000)),
+            (vec![(19, 500), (1, 499), (1, 2)], Some(500)),
+            (vec![(10_000, 1)], None),
+        ];
+        for (applications, expected) in cases {
+            let held: Vec<_> = applications.iter().flat_map(|(count, passes)| vec![*passes; *count]).collect();
+            assert_eq!(excess(held.iter()), expected, "{applications:?}");
+        }
     }
 }

@@ -36,8 +36,8 @@ pub struct Visit<'a> {
 }
 
 impl<H: Handlers> Pipeline<H> {
-    /// Finds the pass of a token, and writes the line of a page that is opened. Every cause of
-    /// `unauthenticated` has the same message.
+    /// Finds the pass of a token, and charges and writes the line of a page that is opened. Every
+    /// cause of `unauthenticated` has the same message.
     pub fn visit<'a>(
         &'a self,
         passes: &'a Passes,
@@ -64,7 +64,7 @@ impl<H: Handlers> Pipeline<H> {
         }
         visit.check()?;
         let Some(slot) = self.audit.reserve() else { return Err(overload(H::CATALOGUE, "the audit cannot keep up")) };
-        if visit.pass.open(now, from) {
+        if visit.pass.open(now, from, || self.charge_budget(&visit.pass.caller, None, 1).map(drop))? {
             let event = json!({"event": "opened", "mode": visit.pass.mode()});
             visit.pass.line(&event, self.clock.latest(), from, |line| slot.write(line));
             passes.note_opened();
