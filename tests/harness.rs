@@ -61,10 +61,18 @@ pub(crate) async fn serve<H: Handlers>(
 
 /// Serves simulated phones with their screen page.
 pub(crate) async fn serve_screens(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    serve_page(12, tenants, |service| service).await
+}
+
+pub(crate) async fn serve_page(
+    devices: u32,
+    tenants: Vec<Tenant>,
+    adapt: impl FnOnce(Service<Contract<Phones>>) -> Service<Contract<Phones>>,
+) -> (Server, Vec<Vec<Key>>) {
     let compose = |Setup { clock, passes, .. }: Setup<'_, ()>| {
-        let sim = Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
+        let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));
         let own = OwnFlags { allow_private_proxy: None, screen_minutes: 30 };
-        cloudphone::service(alone(sim), own, clock, passes)
+        adapt(cloudphone::service(alone(sim), own, clock, passes))
     };
     serve_service(compose, tenants).await
 }

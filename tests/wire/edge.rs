@@ -4,18 +4,22 @@
 use crate::harness::program::{Program, WATCHED, get, operate};
 use crate::harness::signed::Signed;
 use crate::harness::stream::{NEVER, answer};
-use crate::harness::{Key, Tenant, mute_phones, outcome, phones};
+use crate::harness::{Key, Tenant, mute_phones, outcome, phones, serve_page};
+use cloudphone::phones::port::Still;
 use driver::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use toolwarrant::BoxFuture;
+use toolwarrant::page::{PageAnswer, PageError, PageFile, PageRequest, Pass, WebPage};
 use toolwarrant_audit::days;
 use toolwarrant_core::catalogue::PermissionSet;
 
@@ -269,4 +273,68 @@ async fn the_last_answer_of_a_connection_says_so() {
     stream.write_all(b"no request\r\n\r\n").await.expect("sent");
     let told = read_to_end(&mut stream).await;
     assert!(told.contains(" 400 ") && told.contains("connection: close\r\n"), "{told}");
+}
+
+/// Shows a picture of the most bytes that one may have.
+struct LargestPicture;
+
+impl WebPage for LargestPicture {
+    fn path(&self) -> &'static str {
+        "/screen"
+    }
+
+    fn files(&self) -> &'static [PageFile] {
+        &[]
+    }
+
+    fn answer<'a>(&'a self, _: &'a Pass, _: PageRequest<'a>) -> BoxFuture<'a, Result<PageAnswer, PageError>> {
+        let body = vec![0; Still::BYTES_MAX].into();
+        Box::pin(async { Ok(PageAnswer::Content { content_type: "image/png", number: None, body }) })
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_does_not_read_long_answers_gets_no_more_of_them_and_others_do() {
+    let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
+    let (server, keys) = serve_page(200, tenants, |service| service.page(Arc::new(LargestPicture))).await;
+    let key = &keys[0][0];
+    let session = server.call(key, "create_session", json!({"device_id": "phone-0000001"})).await.expect("a session");
+    let head = "HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n";
+    let token = session["token"].as_str().expect("a token");
+    let picture = format!("GET /screen/still {head}authorization: Bearer {token}\r\n\r\n").into_bytes();
+    let call = |tool: &str, arguments: Value| {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+        let (call, pair) = (call.to_string(), format!("x-api-key: {}\r\nx-api-secret: {}", key.id, key.secret));
+        let length = call.len();
+        let head = format!("POST /mcp {head}content-type: application/json\r\n{pair}\r\ncontent-length: {length}");
+        format!("{head}\r\n\r\n{call}").into_bytes()
+    };
+    let list = || call("list_devices", json!({"limit": 200}));
+    let signed = || server.sign(key, "GET", "/v1/devices?limit=200").octets();
+    let short = || call("get_device", json!({"device_id": "phone-0000001"}));
+    let ask = async |host: u8, request: Vec<u8>| {
+        let mut stream = connect(server.address, host).await;
+        stream.write_all(&request).await.expect("sent");
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.expect("an answer");
+        (String::from_utf8_lossy(&status[9..]).into_owned(), stream)
+    };
+    let mut unread = Vec::new();
+    for (host, expected) in [(2, "200"), (2, "200"), (2, "200"), (2, "503"), (3, "200")] {
+        let (status, stream) = ask(host, picture.clone()).await;
+        assert_eq!(status, expected, "{host}");
+        unread.push(stream);
+    }
+    let mut told = String::new();
+    unread[3].read_to_string(&mut told).await.expect("an answer");
+    assert!(told.contains("not read yet") && told.contains("\"retryable\":true"), "{told}");
+    for (host, request, expected) in
+        [(2, list(), "503"), (2, signed(), "503"), (2, short(), "200"), (3, list(), "200"), (3, signed(), "200")]
+    {
+        assert_eq!(ask(host, request).await.0, expected, "{host}");
+    }
+    unread[0].read_to_end(&mut Vec::new()).await.expect("the picture");
+    for request in [list(), signed()] {
+        assert_eq!(ask(2, request).await.0, "200", "what was read makes room");
+    }
 }

@@ -64,6 +64,12 @@ pub(crate) fn explain_body<H: Handlers>(error: BodyError) -> Failure {
     }
 }
 
+/// Refuses an answer with content of its own if its client leaves too many unread.
+pub(crate) fn hold_answer<H: Handlers>(answer: impl Into<Bytes>, peer: Option<&Peer>) -> Result<Bytes, Failure> {
+    let unread = "earlier answers to this address are not read yet and fill its room: read them, then repeat this.";
+    edge::count_answer(answer.into(), peer).ok_or_else(|| Failure::exactly(H::CATALOGUE.roles.overloaded, unread))
+}
+
 pub(crate) fn respond(
     status: StatusCode,
     body: impl Into<Bytes>,

@@ -16,8 +16,8 @@ mod throttle;
 mod tls;
 mod turns;
 
-pub(crate) use body::skip_rest;
 pub use body::{BodyError, BodyRoom, read_body};
+pub(crate) use body::{count_answer, skip_rest};
 pub use connection::Peer;
 pub(crate) use connection::{patience, slow_down};
 pub use gate::Gate;

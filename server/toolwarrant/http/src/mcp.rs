@@ -14,7 +14,7 @@ mod session;
 
 pub(crate) use answers::Answers;
 
-use super::context::{Context, check_type, empty, explain_body, respond};
+use super::context::{Context, check_type, empty, explain_body, hold_answer, respond};
 use super::credentials;
 use super::edge::{self, BodyRoom, Peer};
 use super::head::Head;
@@ -55,7 +55,10 @@ pub(super) async fn serve<H: Handlers>(
         return not_allowed::<H>(&request_id);
     }
     match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await {
-        Ok(Some(body)) => respond(StatusCode::OK, body, request_id),
+        Ok(Some(body)) => match hold_answer::<H>(body, peer) {
+            Ok(body) => respond(StatusCode::OK, body, request_id),
+            Err(failure) => refuse(&failure, &request_id),
+        },
         Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
         Err(refused) => refused.respond::<H>(&request_id),
     }

@@ -1,6 +1,6 @@
 //! The page of a service: its files, and the requests of those who hold a pass. Start at [`serve`].
 
-use crate::context::{Context, check_type, empty, explain_body, refuse, respond, say_what_is_taken};
+use crate::context::{Context, check_type, empty, explain_body, hold_answer, refuse, respond, say_what_is_taken};
 use crate::edge::{self, BodyError, BodyRoom, Peer};
 use crate::head::Head;
 use crate::site;
@@ -9,6 +9,7 @@ use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
+use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use toolwarrant_base::survive;
@@ -73,7 +74,11 @@ pub(crate) async fn serve<H: Handlers>(
             Some(body) => PageRequest::Input { name, body },
             None => PageRequest::Read { name, query: uri.query().unwrap_or_default() },
         };
-        hold(&**page, &visit, request, peer).await
+        let mut answer = hold(&**page, &visit, request, peer).await?;
+        if let PageAnswer::Content { body, .. } = &mut answer {
+            *body = hold_answer::<H>(mem::take(body), peer)?;
+        }
+        Ok(answer)
     };
     let answer = answer.await;
     let mut response = match answer {

@@ -7,7 +7,7 @@
 mod arguments;
 mod routes;
 
-use super::context::{Context, check_type, empty, explain_body, refuse, respond, say_what_is_taken};
+use super::context::{Context, check_type, empty, explain_body, hold_answer, refuse, respond, say_what_is_taken};
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
@@ -23,7 +23,7 @@ use toolwarrant_core::catalogue::ContractDef;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::pipeline::{Charge, Handlers, SignedRequest};
-use toolwarrant_core::reply::{Answer, Frame};
+use toolwarrant_core::reply::Frame;
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
 /// A secret that signs is never sent, so this header is refused.
@@ -50,8 +50,8 @@ pub(super) async fn serve<H: Handlers>(
     }
     let received = Received { head: &head, peer, request_id: request_id.to_str().unwrap_or_default() };
     match answer(context, routes, received, body).await {
-        Ok(Success { status, answer, location }) => {
-            let mut response = respond(status, answer, &request_id);
+        Ok(Success { status, body, location }) => {
+            let mut response = respond(status, body, &request_id);
             if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
                 response.headers_mut().insert(LOCATION, location);
             }
@@ -93,7 +93,7 @@ struct Received<'a> {
 
 struct Success {
     status: StatusCode,
-    answer: Answer,
+    body: Bytes,
     location: Option<String>,
 }
 
@@ -241,7 +241,7 @@ async fn carry_out<H: Handlers>(
         (false, true, Some(_)) => StatusCode::ACCEPTED,
         (false, false, _) => StatusCode::CREATED,
     };
-    Ok(Success { status, answer, location })
+    Ok(Success { status, body: hold_answer::<H>(answer, peer)?, location })
 }
 
 struct SignedHeaders<'a> {

@@ -1,4 +1,5 @@
-//! Reads a whole request body within the limits on size and time. Start at [`read_body`].
+//! Reads a whole request body within the limits on size and time, and counts the bytes of bodies
+//! and answers while they are in memory. Start at [`read_body`].
 
 use super::connection::Peer;
 use super::limits::Limits;
@@ -29,7 +30,7 @@ pub enum BodyError {
     Broken,
 }
 
-/// Bytes of each body outside of the quota: the limit on connections bounds them.
+/// Bytes of each body or answer outside of the quota: the limit on connections bounds them.
 const FREE: usize = 16 * 1024;
 
 /// This many pieces may have any size; more must have this average size. Each piece costs far more
@@ -119,6 +120,14 @@ fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, room
     };
     *share = quota.take(*address, bytes);
     share.is_some()
+}
+
+/// Counts an answer until it has left or its connection has ended. Returns `None` if its client, or
+/// all, leave too much unread.
+pub(crate) fn count_answer(answer: Bytes, peer: Option<&Peer>) -> Option<Bytes> {
+    let Some(Peer { address, connection, .. }) = peer.filter(|_| answer.len() > FREE) else { return Some(answer) };
+    let share = connection.quotas.answers.take(*address, answer.len())?;
+    Some(Bytes::from_owner(Counted { bytes: answer, _share: share }))
 }
 
 /// Discards a body that was not read, as far as it has come. If more is to come, the connection

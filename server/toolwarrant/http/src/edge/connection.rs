@@ -49,6 +49,8 @@ pub(super) struct Quotas {
     pub(super) bodies: Arc<Quota>,
     /// Bytes of bodies whose caller is not verified yet.
     pub(super) unverified: Arc<Quota>,
+    /// Bytes of answers that have not left yet.
+    pub(super) answers: Arc<Quota>,
     /// Delayed answers to wrong credentials.
     pub(super) delayed: Arc<Quota>,
     pub(super) proxied: Arc<Quota>,

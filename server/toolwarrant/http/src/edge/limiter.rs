@@ -70,6 +70,7 @@ impl ConnectionLimiter {
         let quotas = Quotas {
             bodies: Quota::new(limits.bodies_bytes, limits.bodies_bytes_per_address),
             unverified: Quota::fair(limits.unverified_bytes, limits.unverified_bytes_per_address),
+            answers: Quota::fair(limits.answers_bytes, limits.answers_bytes_per_address),
             delayed: Quota::new(limits.delayed, limits.delayed_per_address),
             proxied: Quota::new(usize::MAX, each),
         };
@@ -86,6 +87,11 @@ impl ConnectionLimiter {
     #[cfg(test)]
     pub(super) fn body_bytes(&self) -> usize {
         self.quotas.bodies.total() + self.quotas.unverified.total()
+    }
+
+    #[cfg(test)]
+    pub(super) fn answer_bytes(&self) -> usize {
+        self.quotas.answers.total()
     }
 
     /// Waits a moment for connections that were given up.

@@ -31,6 +31,10 @@ pub struct Limits {
     /// gets no more, so that others always find room.
     pub unverified_bytes: usize,
     pub unverified_bytes_per_address: usize,
+    /// Answers that wait for their clients to read them, without the short ones. An address that
+    /// holds as much as is left gets no more.
+    pub answers_bytes: usize,
+    pub answers_bytes_per_address: usize,
     /// Delayed answers to wrong credentials. Any further answer comes at once and its connection
     /// ends.
     pub delayed: usize,
@@ -72,6 +76,8 @@ impl Default for Limits {
             bodies_bytes_per_address: 16 * 1024 * 1024,
             unverified_bytes: 16 * 1024 * 1024,
             unverified_bytes_per_address: 4 * 1024 * 1024,
+            answers_bytes: 64 * 1024 * 1024,
+            answers_bytes_per_address: 24 * 1024 * 1024,
             delayed: 64,
             delayed_per_address: 8,
             connections: 10_000,
