@@ -238,17 +238,23 @@ async fn a_task_is_read_by_those_whom_the_tool_answers_and_an_id_tells_nothing()
 }
 
 #[tokio::test]
-async fn the_name_in_the_header_is_the_id_of_the_task() {
+async fn the_name_in_the_header_is_the_id_of_the_task_or_is_left_out() {
     let (server, key, _) = cast().await;
     let id = begin(&server, &key, "set_proxy", &proxy(1, "k")).await["taskId"].take();
-    let mut body = body(NEWEST, "tasks/get", json!({"taskId": id}));
-    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": {EXTENSION: {}}});
-    let named = headers(NEWEST, &body);
-    let unnamed: Vec<_> = named.iter().filter(|(name, _)| *name != "mcp-name").cloned().collect();
-    let wrong = [unnamed.clone(), vec![("mcp-name", "another".to_owned())]].concat();
-    for headers in [unnamed, wrong] {
-        let (status, answer) = send(server.post(&key), &headers, &body).await;
-        assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32020)), "{answer}");
+    for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+        let mut body = body(NEWEST, method, json!({"taskId": id}));
+        body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": {EXTENSION: {}}});
+        let named = headers(NEWEST, &body);
+        let unnamed: Vec<_> = named.iter().filter(|(name, _)| *name != "mcp-name").cloned().collect();
+        let other = |value: &str| [unnamed.clone(), vec![("mcp-name", value.to_owned())]].concat();
+        let twice = [named.clone(), named.clone()].concat();
+        for headers in [other("another"), other(""), other("=?base64?/w==?="), twice] {
+            let (status, answer) = send(server.post(&key), &headers, &body).await;
+            assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32020)), "{answer}");
+            let message = answer["error"]["message"].as_str().expect("text");
+            assert!(message.contains(method) && !message.contains("tools/call"), "{message}");
+        }
+        let answer = send(server.post(&key), &named, &body).await;
+        assert_eq!((&answer, answer.0), (&send(server.post(&key), &unnamed, &body).await, 200), "{method}");
     }
-    assert_eq!(send(server.post(&key), &named, &body).await.0, 200);
 }

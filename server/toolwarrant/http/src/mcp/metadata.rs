@@ -71,16 +71,17 @@ fn lacks_handshake(named: Revision, request: &RpcRequest<'_>) -> bool {
 fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revision) -> Result<(), Failure> {
     let method = &request.method;
     let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
-    METHOD.check::<H>(headers, method)?;
+    METHOD.check::<H>(headers, method, method)?;
     let known = Method::of::<H>(method, named);
     let Own { name, meta } = own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
     let name = match known {
         Some(Method::CallTool) => name.and_then(|name| read_text(name.get())),
-        Some(Method::Task(_)) => task_id(request),
+        // Some hosts leave the header out here, after the call that made the task.
+        Some(Method::Task(_)) => task_id(request).filter(|_| headers.contains_key(&NAME.header)),
         _ => None,
     };
     if let Some(name) = name {
-        NAME.check::<H>(headers, &name)?;
+        NAME.check::<H>(headers, method, &name)?;
     }
     let Meta { revision, capabilities } =
         meta.and_then(object).ok_or_else(|| invalid("`params` lacks `_meta`, an object"))?;
@@ -90,7 +91,7 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     if !capabilities.is_some_and(|capabilities| capabilities.get().starts_with('{')) {
         return Err(invalid("`_meta` lacks `io.modelcontextprotocol/clientCapabilities`, an object"));
     }
-    REVISION.check::<H>(headers, &revision)?;
+    REVISION.check::<H>(headers, method, &revision)?;
     if matches!(known, Some(Method::Task(_))) && !follows(request) {
         return Err(follow::missing_capability(H::CATALOGUE));
     }
@@ -160,7 +161,7 @@ fn object<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
 }
 
 impl Mirror {
-    fn check<H: Handlers>(&self, headers: &HeaderMap, body: &str) -> Result<(), Failure> {
+    fn check<H: Handlers>(&self, headers: &HeaderMap, method: &str, body: &str) -> Result<(), Failure> {
         let Self { header, shown, read } = self;
         let mut values = headers.get_all(header).iter();
         let wrong = match (values.next(), values.next()) {
@@ -172,7 +173,8 @@ impl Mirror {
                 None => words![" cannot be read"],
             },
         };
-        let what = words!["the header ", *shown, wrong, ", and the body says `", Echo::of(body), "`"];
+        let (method, body) = (Echo::of(method), Echo::of(body));
+        let what = words!["with `", method, "`, the header ", *shown, wrong, ", and the body says `", body, "`"];
         Err(Failure::new(H::CATALOGUE.roles.header_mismatch, what))
     }
 }
