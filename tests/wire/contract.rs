@@ -67,6 +67,10 @@ async fn a_client_of_any_revision_is_told_version_and_digest_of_the_contract_at_
             let told = &begun["result"]["_meta"]["toolwarrant/contract"];
             let expected = json!({"version": shown["version"], "digest": shown["digest"], "url": PATH});
             assert_eq!(*told, expected, "{revision:?}");
+            let own = &begun["result"]["serverInfo"];
+            let server =
+                if own.is_null() { &begun["result"]["_meta"]["io.modelcontextprotocol/serverInfo"] } else { own };
+            assert_eq!(server["version"], "0", "the program's: {begun}");
         }
     }
 }
@@ -77,6 +81,7 @@ async fn below_a_public_url_with_a_path_a_client_is_told_the_public_path_of_the_
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let begun = driver::rpc(program.address, &program.keys[0], "initialize", &params).await.expect("an answer");
     assert_eq!(begun["result"]["_meta"]["toolwarrant/contract"]["url"], "/base/v1/contract.json", "{begun}");
+    assert_eq!(begun["result"]["serverInfo"]["version"], env!("CARGO_PKG_VERSION"), "as of --version: {begun}");
     let unsigned = ["x-api-key", "x-timestamp", "x-nonce", "x-signature"].map(|name| (name, "-".to_owned()));
     let plain = Signed { headers: unsigned.to_vec(), ..Signed::at(0, &program.keys[0], "GET", PATH) };
     assert_eq!(plain.send(program.address).await.status, 200);

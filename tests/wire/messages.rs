@@ -127,7 +127,8 @@ async fn a_batch_is_answered_member_by_member_and_silence_by_202() {
 async fn the_server_names_itself_and_announces_tools_and_no_notification() {
     let (server, key) = open_phones().await;
     let answer = server.rpc(&key, "initialize", json!({})).await;
-    assert_eq!(answer["result"]["serverInfo"]["name"], "service-cloudphone");
+    let server_info = &answer["result"]["serverInfo"];
+    assert_eq!((&server_info["name"], &server_info["version"]), (&json!("service-cloudphone"), &json!("0")));
     assert_eq!(
         answer["result"]["capabilities"],
         json!({"tools": {}}),

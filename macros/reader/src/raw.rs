@@ -71,7 +71,7 @@ tables!(
         name: At<String>,
         /// The name for people.
         title: At<String>,
-        /// `serverInfo.version`.
+        /// The version of the contract, which clients find in `_meta`.
         version: At<String>,
         /// The beginning of the instructions that `initialize` returns to an agent.
         doc: At<String>,

@@ -26,15 +26,23 @@ pub struct Endpoint<H> {
     page: Option<OfferedPage>,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub struct ServerProcess<'a> {
+    /// Of the program.
+    pub version: &'a str,
+    /// The path of the public URL, without a slash at its end.
+    pub base: &'a str,
+    /// Stands in request ids.
+    pub id: u32,
+}
+
 impl<H: Handlers> Endpoint<H> {
-    /// Takes `base`, the path of the public URL, without a slash at its end. `process` identifies
-    /// this process in request ids.
-    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, base: &str, process: u32) -> Self {
-        let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process));
+    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, process: ServerProcess<'_>) -> Self {
+        let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process.id));
         Self {
             context: Context { pipeline, policy, limits, throttle, ids },
-            routes: v1::Routes::new(H::CATALOGUE, base),
-            answers: mcp::Answers::of(H::CATALOGUE, base),
+            routes: v1::Routes::new(H::CATALOGUE, process.base),
+            answers: mcp::Answers::of(H::CATALOGUE, process),
             page: None,
         }
     }

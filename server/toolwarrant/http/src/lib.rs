@@ -18,6 +18,6 @@ mod site;
 mod v1;
 
 pub use axum::Router;
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, ServerProcess};
 pub use page::OfferedPage;
 pub use site::people;

@@ -30,7 +30,7 @@ use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Registry, unknown_permissions};
 use toolwarrant_http::edge::{Responder, Tls};
-use toolwarrant_http::{Endpoint, OfferedPage};
+use toolwarrant_http::{Endpoint, OfferedPage, ServerProcess};
 use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::flags::{CONSOLE_LISTEN, LISTEN};
@@ -147,8 +147,9 @@ impl Start {
         let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let Listening { limits, policy, url, .. } = &self.listening;
-        let process = u32::from_le_bytes(self.random.bytes()?);
-        let endpoint = Endpoint::new(pipeline, policy.clone(), *limits, base_path(url), process);
+        let id = u32::from_le_bytes(self.random.bytes()?);
+        let process = ServerProcess { version: self.names.version, base: base_path(url), id };
+        let endpoint = Endpoint::new(pipeline, policy.clone(), *limits, process);
         let page = page.filter(|_| self.passes.have_page());
         let endpoint = Arc::new(endpoint.with_page(page.map(|page| OfferedPage { page, passes: self.passes.clone() })));
         Ok(Answering { endpoint, engine, keeper, requests, audit })

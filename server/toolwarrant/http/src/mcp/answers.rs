@@ -2,6 +2,7 @@
 //! starts. A result is joined from JSON that already exists; it is not parsed or checked. Start at
 //! [`Answers`].
 
+use crate::endpoint::ServerProcess;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -54,21 +55,23 @@ impl Openings {
 }
 
 impl Answers {
-    pub(crate) fn of(Catalogue { service, contract, .. }: &Catalogue, base: &str) -> Self {
+    pub(crate) fn of(Catalogue { service, contract, .. }: &Catalogue, process: ServerProcess<'_>) -> Self {
+        let base = process.base;
         let ServiceDef { version, served, .. } = service;
         let ContractDef { path, digest, .. } = contract;
         let described = json!({"version": version, "digest": digest, "url": format!("{base}{path}")});
         let described = format!(r#""{CONTRACT}":{described}"#);
         let names: Value = served.iter().map(|revision| revision.features().name).collect();
-        let [made_by, introduced] = [Revision::FALLBACK, Revision::V2026_07_28]
-            .map(|revision| format!(r#""io.modelcontextprotocol/serverInfo":{}"#, server_info(service, revision)));
+        let [made_by, introduced] = [Revision::FALLBACK, Revision::V2026_07_28].map(|revision| {
+            format!(r#""io.modelcontextprotocol/serverInfo":{}"#, server_info(service, revision, process.version))
+        });
         let own = format!(r#""resultType":"complete","_meta":{{{made_by}}},"#);
         let own_of_discover = format!(r#""resultType":"complete","_meta":{{{introduced},{described}}},"#);
         let kept = format!(r#""ttlMs":{FRESH_MS},"cacheScope":"private","#);
         let capabilities = r#""capabilities":{"tools":{}}"#;
         let following = format!(r#""capabilities":{{"tools":{{}},"extensions":{{"{EXTENSION}":{{}}}}}}"#);
         let initialize = |revision: &Revision| {
-            let (name, server) = (revision.features().name, server_info(service, *revision));
+            let (name, server) = (revision.features().name, server_info(service, *revision, process.version));
             let members =
                 format!(r#""protocolVersion":"{name}",{capabilities},"serverInfo":{server},"_meta":{{{described}}}"#);
             (*revision, format!(r#","result":{{{members},"instructions":"#))
@@ -155,7 +158,7 @@ impl Answers {
     }
 }
 
-fn server_info(ServiceDef { name, title, version, doc, .. }: &ServiceDef, revision: Revision) -> Value {
+fn server_info(ServiceDef { name, title, doc, .. }: &ServiceDef, revision: Revision, version: &str) -> Value {
     let Features { structured, described, .. } = revision.features();
     let mut server = json!({"name": name, "version": version});
     if structured {
