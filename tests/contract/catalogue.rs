@@ -108,9 +108,10 @@ async fn a_tool_is_listed_exactly_if_it_can_be_called_and_else_is_forbidden_by_n
             let listed = server.list(&keys[0]).await;
             for tool in catalogue.tools {
                 let is_listed = listed.iter().any(|item| item["name"] == tool.name);
-                // No tool takes this value, so a caller who may call the tool gets an error about
-                // the argument.
-                let failure = server.call(&keys[0], tool.name, json!({"idempotency_key": 1})).await.unwrap_err();
+                // No host adds as many members, so a caller who may call the tool gets an error
+                // about the arguments.
+                let many: serde_json::Map<_, _> = (0..40).map(|n| (format!("x{n}"), json!(n))).collect();
+                let failure = server.call(&keys[0], tool.name, many.into()).await.unwrap_err();
                 let expected = if is_listed { "invalid_argument" } else { "forbidden" };
                 assert_eq!(failure["code"], expected, "{names} {}", tool.name);
                 assert!(tool.errors.iter().any(|error| failure["code"] == error.code), "{}", tool.name);

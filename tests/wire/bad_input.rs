@@ -99,10 +99,21 @@ async fn ten_thousand_unknown_arguments_give_a_short_answer() {
 }
 
 #[tokio::test]
-async fn what_no_tool_has_is_left_out_of_arguments_and_what_looks_like_an_argument_is_a_mistake() {
+async fn what_a_tool_does_not_take_is_left_out_and_what_looks_like_its_argument_is_a_mistake() {
     let (server, key) = open_phones().await;
-    let own = ["toolCallId", "sessionId", "chatInput", "task_progress", "_meta", "transaction", "\u{202e}x", ""];
-    let mistaken = ["deviceId", "device", "id", "Device_ID", "actions", "newAction", "limit", "password"];
+    let own = [
+        "toolCallId",
+        "sessionId",
+        "chatInput",
+        "task_progress",
+        "_meta",
+        "transaction",
+        "\u{202e}x",
+        "",
+        "limit",
+        "password",
+    ];
+    let mistaken = ["deviceId", "device", "id", "Device_ID", "actions", "newAction"];
     for (member, is_taken) in own.map(|name| (name, true)).into_iter().chain(mistaken.map(|name| (name, false))) {
         let mut arguments = json!({"device_id": "phone-0000001", "action": "restart", "idempotency_key": "one"});
         arguments[member] = json!({"differs": member});
@@ -120,12 +131,27 @@ async fn what_no_tool_has_is_left_out_of_arguments_and_what_looks_like_an_argume
             assert_eq!((signed.status, &signed.body["message"]), (400, &message), "{member}");
         }
     }
+    let power = json!({"device_id": "phone-0000001", "action": "restart", "idempotency_key": "one"});
+    let task_id = server.call(&key, "set_power", power).await.expect("a task")["task_id"].take();
+    for (tool, mut arguments) in [
+        ("list_devices", json!({})),
+        ("get_device", json!({"device_id": "phone-0000001"})),
+        ("get_task", json!({"task_id": task_id})),
+        ("set_power", json!({"device_id": "phone-0000003"})),
+    ] {
+        for (member, value) in [("sessionId", "7"), ("action", "sendMessage"), ("chatInput", "hello"), ("mode", "chat")]
+        {
+            arguments[member] = value.into();
+        }
+        let outcome = server.call(&key, tool, arguments).await;
+        assert_eq!(outcome.is_ok(), tool != "set_power", "an `action` that it takes itself: {outcome:?}");
+    }
     let without_arguments = json!({"reason": "because", "limit": null});
     let failure = server.call(&key, "get_device", without_arguments).await.expect_err("no device_id").to_string();
     assert!(failure.contains("`device_id` is required") && !failure.contains("reason"), "{failure}");
     let audit = server.audit().await;
     let sound: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    for line in sound.iter().filter(|line| line["outcome"] == "ok") {
+    for line in sound.iter().filter(|line| line["outcome"] == "ok" && line["tool"] == "set_power") {
         let expected = json!({"device_id": "phone-0000001", "action": "restart", "idempotency_key": "one"});
         assert_eq!(line["arguments"], expected, "{line}");
     }

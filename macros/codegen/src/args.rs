@@ -4,20 +4,11 @@ use crate::tokens::{args_name, camel, doc, field_ty, ident, number, shout};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use toolwarrant_reader::model::{Contract, Field, Kind, ToolSpec, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let structs = contract.tools().map(arguments);
-    let fields = contract.tools().flat_map(|tool| &tool.args);
-    let known: BTreeSet<_> = fields.flat_map(|field| field.formerly.iter().chain([&field.name])).collect();
-    let known = known.into_iter();
-    quote! {
-        /// The names of all arguments, former names included.
-        const ARGUMENT_NAMES: &[&str] = &[#(#known),*];
-
-        #(#structs)*
-    }
+    quote!(#(#structs)*)
 }
 
 fn arguments(tool: &ToolSpec) -> TokenStream {
@@ -62,7 +53,6 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
         #constants
 
         impl rt::args::Arguments for #name {
-            const KNOWN: &'static [&'static str] = ARGUMENT_NAMES;
             #former
 
             fn read(#from: &mut rt::args::Reader<'_>) -> Option<Self> {

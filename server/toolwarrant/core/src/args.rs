@@ -21,9 +21,7 @@ const MAX_LISTED: usize = 32;
 const MAX_NAME: usize = 64;
 
 pub trait Arguments: Sized + Send + Sync {
-    /// The arguments of all tools of the contract, former names included.
-    const KNOWN: &'static [&'static str] = &[];
-    /// Former names of arguments in stored tasks, each with the present name.
+    /// Former names of arguments, each with the present name.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// Returns `None` only if the reader has recorded a mistake.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
@@ -60,7 +58,7 @@ pub struct Taken<A> {
 }
 
 /// Reads arguments from a JSON object. Hosts of agents add members of their own. So this leaves out
-/// those that the contract does not know and that resemble no argument of the tool.
+/// those that are no argument of the tool and resemble none, also if they are one of another tool.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let mut reader = Reader { members: members(raw).unwrap_or_default(), ..Reader::default() };
     let args = A::read(&mut reader);
@@ -199,7 +197,7 @@ impl<'a> Reader<'a> {
     /// stay and are refused.
     fn leave_out<A: Arguments>(&mut self) -> Vec<String> {
         let own = names::<A>();
-        let is_known = |name: &str| own.contains(&name) || A::KNOWN.contains(&name);
+        let is_known = |name: &str| own.contains(&name) || A::FORMER.iter().any(|(former, _)| *former == name);
         if self.members.iter().filter(|(name, _)| !is_known(name)).count() > MAX_LISTED {
             return Vec::new();
         }
