@@ -55,12 +55,12 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.split_whitespace().any(|keyword| keyword == name)
 }
 
-/// Returns true for the name of a device of Windows, where no file can have it.
-pub(crate) fn is_device(name: &str) -> bool {
+/// Returns true for a name that Windows keeps for itself, so that no file can have it there.
+pub(crate) fn is_of_windows(name: &str) -> bool {
     let is_port = |rest: &str| matches!(rest.as_bytes(), [b'0'..=b'9']);
     ["aux", "con", "nul", "prn"].contains(&name)
         || ["com", "lpt"].into_iter().filter_map(|kind| name.strip_prefix(kind)).any(is_port)
 }
 
-pub(crate) const NO_DEVICE: &str =
-    "Windows keeps the names aux, con, nul, prn, com0 to com9 and lpt0 to lpt9 for devices: choose another";
+pub(crate) const OF_WINDOWS: &str =
+    "Windows keeps the names aux, con, nul, prn, com0 to com9 and lpt0 to lpt9 for itself: choose another";

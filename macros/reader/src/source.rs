@@ -75,9 +75,9 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
             report.add(Rule::DuplicateName, place, format!("`{}` stands here twice", **name), None);
             continue;
         }
-        if !names::is_snake(name) || names::is_keyword(name) || names::is_device(name) {
-            let help = match names::is_device(name) {
-                true => names::NO_DEVICE,
+        if !names::is_snake(name) || names::is_keyword(name) || names::is_of_windows(name) {
+            let help = match names::is_of_windows(name) {
+                true => names::OF_WINDOWS,
                 false => "a file of tools/ is named in lower_snake_case, as the file of its handlers is",
             };
             let help = Some(help.to_owned());
