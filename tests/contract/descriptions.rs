@@ -4,7 +4,9 @@ use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
+use std::fs;
 use std::path::Path;
+use tempfile::TempDir;
 use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_reader::model::{Kind, NamedType, ReadersSpec};
@@ -86,6 +88,36 @@ async fn every_text_is_short_enough_for_those_who_read_it() {
     let told = instructions(&server, &key).await;
     assert!(fits(&told, told_most), "{told}");
     assert!(told.lines().next().is_some_and(|first| fits(first, lead)), "{told}");
+}
+
+/// CONTRIBUTING.md adds a tool without a change of `[readers]`.
+#[test]
+fn the_list_has_room_for_another_tool_of_each_kind() {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
+    let target = "target = { resource = \"device\", arg = \"device_id\"";
+    let args = "[tool.args]\ndevice_id = { type = \"DeviceId\", doc = \"As it was given to you.\" }";
+    for kind in [
+        "permission = \"device_read\"\neffect = \"read\"\nresult = \"DevicePage\"".to_owned(),
+        format!("permission = \"stream\"\neffect = \"issue\"\nresult = \"ScreenSession\"\n{target} }}\n{args}"),
+        format!(
+            "permission = \"device\"\neffect = \"task\"\n{target}, requires = \"power\" }}\n\
+             task = {{ probe = \"power_state\", idempotent = true, settle_seconds = 15, deadline_seconds = 60 }}\n{args}"
+        ),
+    ] {
+        let home = TempDir::new().expect("a folder");
+        let texts = "title = \"Do another thing\"\nsummary = \"Does another thing with a cloud phone, and says so.\"\nuse_when = \"when it is asked for.\"";
+        for file in load(&spec).expect("a contract").files {
+            let inside = file.strip_prefix(&spec).expect("a file of the contract");
+            let more = if inside.ends_with("devices.toml") {
+                format!("\n[[tool]]\nname = \"do_other\"\n{texts}\n{kind}\n")
+            } else {
+                String::new()
+            };
+            fs::create_dir_all(home.path().join("tools")).expect("a folder");
+            fs::write(home.path().join(inside), fs::read_to_string(&file).expect("a file") + &more).expect("written");
+        }
+        load(home.path()).unwrap_or_else(|report| panic!("{report}"));
+    }
 }
 
 #[tokio::test]

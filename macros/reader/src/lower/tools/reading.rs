@@ -102,10 +102,10 @@ impl Lowering<'_> {
 }
 
 pub(super) fn arguments(words: &Words) -> Vec<Field> {
-    let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
-        within {poll_interval_seconds} s of the last is held up to {hold_seconds} s.";
+    let doc = "Seconds to hold the answer for the task's end; use {wait_seconds}. Left out, a poll within \
+        {poll_interval_seconds} s of the last is held up to {hold_seconds} s.";
     vec![
-        plain("task_id", "task_id from the answer of a write.", Type::Named(task_id())),
+        plain("task_id", "From the answer of a write.", Type::Named(task_id())),
         Field { optional: true, ..plain("wait_seconds", &words.fill(doc), Type::Named(wait_seconds())) },
     ]
 }

@@ -148,8 +148,8 @@ impl Lowering<'_> {
 }
 
 pub(super) fn idempotency_argument() -> Field {
-    let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, tool and \
-        arguments are the key. Once the task has ended, the same call is sent anew.";
+    let doc = "The same key returns the task in flight and sends nothing; after its end, the call is sent anew. Default: tool \
+        and arguments.";
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(idempotency_key())) }
 }
 
@@ -162,12 +162,12 @@ pub(super) fn task_result_type(target: &TargetSpec, read_tool: &str) -> Arc<Name
         plain("terminal", "Whether the state is final.", Type::Boolean),
         field_with_doc(
             "idempotent_hit",
-            "Whether this is a task that was in flight before; then nothing was sent.",
+            "Whether the task was in flight before; then nothing was sent.",
             Type::Boolean,
         ),
         field_with_doc(
             "request_matches",
-            "Whether that task is for the same tool, target and arguments.",
+            "Whether the task is for the same tool, target and arguments.",
             Type::Boolean,
         ),
         plain("poll_after_seconds", "When to poll it.", Type::Integer),
