@@ -210,7 +210,7 @@ fn the_report_says_of_a_change_what_it_does_and_which_number_it_raises() {
 fn a_contract_whose_texts_are_too_long_is_compared_and_told_which_to_shorten() {
     for (limit, says) in [
         ("description = 809", "help: shorten by 81: failures 313, task 230, notes 115, "),
-        ("list = 9860", "help: shorten by 3: fill_tray 1588, print_page 1552, "),
+        ("list = 9611", "help: shorten by 3: fill_tray 1522, print_page 1486, "),
         ("instructions = 1106", "help: shorten by 8: "),
         ("lead = 430", "help: shorten by 3: `phrase.refused` 156, "),
         ("argument = 20", "doc of `urgent` has 21 characters; clients take 20"),

@@ -78,7 +78,8 @@ fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, repo
     if length > limit {
         let shares = lines(contract, tool).into_iter().flatten();
         let shares = shares.map(|part| (part.key.to_owned(), part.text.chars().count())).collect();
-        let message = format!("the description of `{}` has {length} characters; clients take {limit}", tool.name);
+        let what = format!("the description of `{}`", tool.name);
+        let message = measure(&what, length, limit, "OpenAI-shaped gateways and Claude Code take");
         report.add(Rule::DescriptionTooLong, at(file, place.clone()), message, Some(shorten(length - limit, shares)));
     }
     let docs = tool.args.iter().map(|field| field.doc.as_str());
@@ -102,10 +103,15 @@ fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, repo
 fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let service = files.service.service.as_ref();
     let [list, doc] = [service.map(|service| service.tools.span()), service.map(|service| service.doc.span())];
-    let mut bound = |rule, what: &str, length: usize, limit: u32, place: Option<Range<usize>>, help: Option<String>| {
+    let mut bound = |rule, what: &str, length: usize, limit: u32, place: Option<Range<usize>>, help: String| {
+        let whom = match rule {
+            Rule::InstructionsTooLong => "Claude Code takes",
+            Rule::InstructionsLead => "ChatGPT reads",
+            _ => "hosts that show a model all tools at once, such as ChatGPT, take",
+        };
         if length > limit as usize {
-            let message = format!("{what} has {length} characters; clients take {limit}");
-            report.add(rule, at(SERVICE, place.unwrap_or_default()), message, help);
+            let message = measure(what, length, limit as usize, whom);
+            report.add(rule, at(SERVICE, place.unwrap_or_default()), message, Some(help));
         }
     };
     let ReadersSpec { list: plain, list_with_outputs: with_outputs, .. } = contract.readers;
@@ -119,13 +125,13 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
         let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
         let shares = shorten(length.saturating_sub(limit as usize), sizes);
         let raise = format!("{shares}; where your clients take more, raise `{key}` under `[readers]`");
-        bound(rule, what, length, limit, list.clone(), Some(raise));
+        bound(rule, what, length, limit, list.clone(), raise);
     }
     let lead = instructions(contract).first().map_or_else(String::new, |paragraph| join(paragraph));
     let mut told = |rule, what, text: String, limit: u32| {
         let length = text.chars().count();
         let help = shorten(length.saturating_sub(limit as usize), parts_of_instructions(contract, &text));
-        bound(rule, what, length, limit, doc.clone(), Some(help));
+        bound(rule, what, length, limit, doc.clone(), help);
     };
     let ReadersSpec { instructions: all, lead: first, .. } = contract.readers;
     let followed = if contract.service.follows { &contract.phrases.followed } else { "" };
@@ -149,6 +155,10 @@ fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)
     let states = contract.states.iter().map(|state| (format!("`state.{}.meaning`", state.name), &state.meaning));
     let all = own.into_iter().map(|(key, part)| (key.to_owned(), part)).chain(states);
     all.filter(|(_, part)| text.contains(part.as_str())).map(|(key, part)| (key, part.chars().count())).collect()
+}
+
+fn measure(what: &str, length: usize, limit: usize, whom: &str) -> String {
+    format!("{what} has {length} characters, {} more than {whom} whole: {limit}", length.saturating_sub(limit))
 }
 
 fn shorten(over: usize, mut parts: Vec<(String, usize)>) -> String {
