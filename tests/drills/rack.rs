@@ -1,5 +1,6 @@
 //! The program in front of real adb servers and phones, as [`driver::Rack`] runs them.
 
+mod copies;
 mod restarts;
 mod screens;
 mod short;

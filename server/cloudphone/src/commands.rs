@@ -1,6 +1,6 @@
 //! The operator's commands about platforms: `platform list` and `platform check`.
 
-use crate::adapter_kit::check::{check, prove, renew};
+use crate::adapter_kit::check::{check, prove};
 use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
 use crate::phones::platforms::Platforms;
 use crate::phones::port::{Finding, Platform, PlatformName};
@@ -35,17 +35,13 @@ pub enum PlatformCommand {
     Check {
         /// Its name in the configuration
         name: String,
-        /// Also restart this phone, and with --proxy set and clear a proxy on it; no other write
-        /// may run there
+        /// Read and restart this phone, and with --proxy set and clear a proxy on it, which reads
+        /// its own address again; no other write may run there
         #[arg(long, value_name = "DEVICE")]
         write: Option<String>,
         /// The proxy for --write, without user and password: http://HOST:PORT or socks5://HOST:PORT
         #[arg(long, value_name = "URL", requires = "write")]
         proxy: Option<String>,
-        /// Read the address of this phone without a proxy again, after an app of a former user had
-        /// passed its traffic on; clear its proxy first
-        #[arg(long, value_name = "DEVICE", conflicts_with = "write")]
-        direct: Option<String>,
         /// Do not ask before writing
         #[arg(long)]
         yes: bool,
@@ -87,22 +83,14 @@ impl Commands<PhoneCommand> for Operated {
         Box::pin(async move {
             match command {
                 PlatformCommand::List => Ok(self.states().iter().map(describe_upstream).collect()),
-                PlatformCommand::Check { name, write, proxy, direct, yes: _ } => {
-                    self.check(&name, write, proxy, direct).await
-                }
+                PlatformCommand::Check { name, write, proxy, yes: _ } => self.check(&name, write, proxy).await,
             }
         })
     }
 }
 
 impl Operated {
-    async fn check(
-        &self,
-        name: &str,
-        write: Option<String>,
-        proxy: Option<String>,
-        direct: Option<String>,
-    ) -> Result<Value, Explanation> {
+    async fn check(&self, name: &str, write: Option<String>, proxy: Option<String>) -> Result<Value, Explanation> {
         let found = self.platforms.iter().find(|(known, _)| known.as_str() == name);
         let Some((_, platform)) = found else {
             let known: Vec<_> = self.platforms.iter().map(|(name, _)| name.as_str()).collect();
@@ -112,15 +100,15 @@ impl Operated {
             let id = DeviceId::new(&device).map_err(|_| format!("`{device}` is not a device id"))?;
             if device.starts_with(&format!("{name}-")) { Ok(id) } else { Err(format!("{id} is not a phone of {name}")) }
         };
-        let [write, direct] = [write.map(device).transpose()?, direct.map(device).transpose()?];
+        let write = write.map(device).transpose()?;
         let proxy = write.as_ref().zip(proxy).map(|(device, proxy)| proxy_of(device, &proxy)).transpose()?;
-        let mut steps: Vec<Finding> = check(platform).await;
+        let mut steps = check(platform, write.as_ref()).await;
         let is_sound = |steps: &[Finding]| steps.iter().all(|step| step.sound);
-        if let Some(direct) = direct {
-            steps.push(renew(platform, &direct).await);
-        }
-        if let Some(write) = write.filter(|_| is_sound(&steps)) {
-            steps.extend(prove(platform, (&self.clock, &self.random), &write, proxy.as_ref()).await);
+        if let Some(write) = write {
+            steps.extend(match is_sound(&steps) {
+                true => prove(platform, (&self.clock, &self.random), &write, proxy.as_ref()).await,
+                false => vec![Finding::faulty("write", format!("not done on {write}"), "see the steps before")],
+            });
         }
         Ok(json!({"platform": name, "sound": is_sound(&steps), "steps": steps}))
     }

@@ -236,6 +236,27 @@ impl RackPhone {
         }
     }
 
+    /// Gives the phone the mark and the serial of an image; none if the mark is empty.
+    pub fn mark(&self, mark: &str, serial: &str) -> Result<()> {
+        fs::write(self.folder.join("serial"), serial)?;
+        match mark {
+            "" => match fs::remove_file(self.mark_file()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(()),
+            },
+            mark => Ok(fs::write(self.mark_file(), format!("{mark} -\n"))?),
+        }
+    }
+
+    pub fn read_mark(&self) -> Result<String> {
+        let text = fs::read_to_string(self.mark_file())?;
+        Ok(text.split_whitespace().next().unwrap_or_default().to_owned())
+    }
+
+    fn mark_file(&self) -> PathBuf {
+        self.folder.join("tmp/.cloudphone")
+    }
+
     /// Returns times in milliseconds since the Unix epoch.
     pub fn journal(&self) -> Result<Vec<(i64, PhoneAct)>> {
         let act = |line: &str| {

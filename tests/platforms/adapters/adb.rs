@@ -88,7 +88,7 @@ impl Rack {
             name(),
             settings,
             readings,
-            (&ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() }, self.folder.path()),
+            &ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() },
             (clock.clone(), &Random::System),
         );
         let adapter = Arc::new(adapter.expect("a folder"));

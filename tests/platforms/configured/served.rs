@@ -154,22 +154,30 @@ async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy(
     let (site, double) = (Site::new(), Double::start(2, FAST).await);
     site.configure(&(echo() + &site.table("lab", &double)));
     let _program = site.start(2, &[]).await;
-    let code = double.codes().await.swap_remove(0);
+    let [first, code] = <[String; 2]>::try_from(double.codes().await).expect("two phones");
     let phone = id("lab", &code);
-    let renew = async |switches: Value| {
-        double.switch(Some(&code), &switches).await;
-        site.operate(&format!("platform check lab --direct {phone}")).await
-    };
-    let (exit, text) = renew(json!({"own_address": "127.99.0.7"})).await;
-    assert!(exit == 0 && text.contains("makes requests from 127.99.0.7, which counts as its own"), "{text}");
-    let (exit, text) = renew(json!({"own_address": "127.99.0.8", "public_address": "127.99.0.9"})).await;
-    assert!(exit == 1 && text.contains("the platform shows another address of this phone"), "{text}");
-    assert_eq!(site.read_knowledge(&phone)["own_address"], json!({"read": "127.99.0.7"}));
-    double.switch(Some(&code), &json!({})).await;
+    // A screen that is broken on one phone says nothing of another one.
+    double.switch(Some(&first), &json!({"code": {"value": 120_008, "endpoint": "stsTokenByPadCode"}})).await;
+    let broken = id("lab", &first);
+    let (exit, text) = site.operate(&format!("platform check lab --write {broken} --yes")).await;
+    assert!(exit == 1 && text.contains(&format!("not done on {broken}")), "{text}");
+    assert_eq!(count_requests(&double, "restart").await, 0);
     let (exit, text) = site.operate(&format!("platform check lab --write {phone} --yes")).await;
     assert!(exit == 0 && text.contains("restart") && !text.contains("proxy, there"), "{text}");
     let proven = site.read_knowledge("lab");
     assert!(proven["start"].is_string() && proven["exit"].is_null(), "{proven}");
+    let check = async |switches: Value| {
+        double.switch(Some(&code), &switches).await;
+        site.operate(&format!("platform check lab --write {phone} --proxy socks5://203.0.113.7:1080 --yes")).await
+    };
+    for address in ["127.99.0.7", "127.99.0.8"] {
+        let (exit, text) = check(json!({"own_address": address})).await;
+        assert!(exit == 0 && text.contains(&format!("after clear_proxy: {address}, as before")), "{text}");
+        assert_eq!(site.read_knowledge(&phone)["own_address"], json!({"read": address}));
+    }
+    let (exit, text) = check(json!({"own_address": "127.99.0.9", "public_address": "127.99.0.10"})).await;
+    assert!(exit == 1 && text.contains("the platform shows another address of this phone"), "{text}");
+    assert_eq!(site.read_knowledge(&phone)["own_address"], json!({"read": "127.99.0.8"}));
 }
 
 #[tokio::test]

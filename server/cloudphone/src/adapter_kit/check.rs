@@ -26,8 +26,9 @@ const SOUGHT: u16 = 1_000;
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Does not change a phone. Issues one session, which expires by itself.
-pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
+/// Does not change a phone. Reads `chosen`, or else the first phone that runs. Issues one session,
+/// which expires by itself.
+pub async fn check(platform: &dyn Platform, chosen: Option<&DeviceId>) -> Vec<Finding> {
     let mut findings = platform.account().await;
     if findings.iter().any(|finding| !finding.sound) {
         return findings;
@@ -48,7 +49,8 @@ pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
         }
         Ok(phones) => phones,
     };
-    let running: Vec<_> = phones.iter().filter(|phone| phone.state() == DeviceState::Running).collect();
+    let mut running: Vec<_> = phones.iter().filter(|phone| phone.state() == DeviceState::Running).collect();
+    running.sort_by_key(|phone| Some(&phone.id) != chosen);
     let more = if phones.len() == usize::from(SOUGHT) { " or more" } else { "" };
     let runs = running.len();
     findings.push(Finding::sound("listing", format!("{}{more} phones, of which {runs} run", phones.len())));
@@ -56,6 +58,10 @@ pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
         findings.push(Finding::faulty("reading", "no phone is running", "start one, and check again"));
         return findings;
     };
+    if chosen.is_some_and(|chosen| phone.id != *chosen) {
+        // The write says why.
+        return findings;
+    }
     let start = read_start(platform, phone).await;
     let runs_commands = start.sound;
     findings.push(start);
@@ -145,16 +151,6 @@ async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     match platform.session(&phone.id, SessionMode::Control).await {
         Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),
         Err(error) => Finding::faulty(STEP, error.to_string(), "check that this account may issue tokens"),
-    }
-}
-
-/// Reads the address of a phone without a proxy again, as its own from then on.
-pub async fn renew(platform: &dyn Platform, id: &DeviceId) -> Finding {
-    const STEP: &str = "own address";
-    const REMEDY: &str = "see that it runs, without a proxy and an app that passes its traffic on, and try again";
-    match platform.renew_address(id).await {
-        Ok(address) => Finding::sound(STEP, format!("{id} makes requests from {address}, which counts as its own")),
-        Err(error) => Finding::faulty(STEP, format!("{id}: {error}"), REMEDY),
     }
 }
 
@@ -279,7 +275,11 @@ impl Prover<'_> {
         };
         let back = match self.wait(until, as_before).await {
             Some(back) => {
-                let recorded = self.platform.record(Direction::Exit, self.id).await;
+                // No client has a proxy there meanwhile, whatever a former user left behind.
+                let recorded = match self.platform.renew_address(self.id).await {
+                    Ok(()) => self.platform.record(Direction::Exit, self.id).await,
+                    Err(error) => Err(error),
+                };
                 Self::describe_record(BACK, format!("after clear_proxy: {back}, as before"), recorded)
             }
             None => Finding::faulty(BACK, format!("no request came from {before} again"), REMEDY),

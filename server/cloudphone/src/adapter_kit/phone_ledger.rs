@@ -6,7 +6,6 @@
 
 mod assignment;
 mod entry;
-mod former;
 mod knowledge;
 pub mod refresh;
 mod row;
@@ -20,10 +19,8 @@ use assignment::{Holder, IdAssignment};
 use entry::AccountEntry;
 use row::ListedPhone;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
 use std::mem;
 use std::ops::Bound;
-use std::path::Path;
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -69,21 +66,19 @@ struct LedgerView<R: Row> {
 }
 
 impl<R: Row> PhoneLedger<R> {
-    /// Opens a ledger. Without entries in the store, it reads the files of an earlier version in
-    /// the data folder. A phone whose entry is damaged keeps its id, which leads to no phone any
+    /// Opens a ledger. A phone whose entry is damaged keeps its id, which leads to no phone any
     /// more.
-    pub fn open(files: &ServiceFiles, folder: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
+    #[must_use]
+    pub fn open(files: &ServiceFiles, name: PlatformName, clock: Clock) -> Self {
         let found = entry::decode(&files.found, &name, clock.now());
         let is_account_stored = found.is_some();
-        let (AccountEntry { known: account, .. }, phones) = match found {
-            Some(found) => former::remove(folder, &name).map(|()| found)?,
-            None => former::read(files, folder, &name, clock.now())?,
-        };
+        let new = || (AccountEntry::default(), IdAssignment::new(name.clone()));
+        let (AccountEntry { known: account, .. }, phones) = found.unwrap_or_else(new);
         let known = phones.holders.iter().map(|holder| (holder.id.clone(), holder.known.clone())).collect();
         let phones_shown = phones.visible_phones();
         let shown = LedgerView { phones: phones_shown, listed_at: phones.listed_at, account: account.clone(), known };
         let draft = LedgerDraft { phones, account, is_account_stored, store: files.store.clone() };
-        Ok(Self { name, clock, draft: Arc::new(Mutex::new(draft)), shown: Arc::new(RwLock::new(shown)) })
+        Self { name, clock, draft: Arc::new(Mutex::new(draft)), shown: Arc::new(RwLock::new(shown)) }
     }
 
     #[must_use]

@@ -200,9 +200,9 @@ pub trait CheckPort: Send + Sync + 'static {
     }
 
     /// Reads the address of the phone without a proxy again, which then counts as its own. Default:
-    /// an error.
-    fn renew_address<'a>(&'a self, _: &'a DeviceId) -> Query<'a, IpAddr> {
-        Box::pin(async { Err(Unreachable("this platform stores no addresses of phones".into())) })
+    /// does nothing, for adapters that store no addresses.
+    fn renew_address<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Records that a reading followed the effect of a command on this phone in both directions.

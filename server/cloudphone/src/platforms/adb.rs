@@ -36,7 +36,6 @@ use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
     WritePort,
 };
-use anyhow::Context;
 use asking::PhoneAsker;
 use connections::Connections;
 use facts::PhoneFacts;
@@ -50,7 +49,6 @@ use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::SplitMix;
@@ -109,7 +107,7 @@ impl Adb {
         name: PlatformName,
         settings: AdbSettings,
         readings: PhoneReadings,
-        (files, folder): (&ServiceFiles, &Path),
+        files: &ServiceFiles,
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let AdbSettings {
@@ -123,8 +121,7 @@ impl Adb {
             shared_address,
             programs,
         } = settings;
-        let ledger =
-            PhoneLedger::open(files, folder, name, clock.clone()).context("cannot read what is known of its phones")?;
+        let ledger = PhoneLedger::open(files, name, clock.clone());
         let (ledger, jitter) = (Arc::new(ledger), SplitMix(u64::from_le_bytes(random.bytes()?)));
         let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
         let running = RunningPrograms::default();

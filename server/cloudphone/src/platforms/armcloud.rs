@@ -23,14 +23,12 @@ use crate::phones::contract::DeviceId;
 use crate::phones::port::{
     AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
 };
-use anyhow::Context;
 use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
 use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sign::AccountKeys;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::{SplitMix, hex};
@@ -84,7 +82,7 @@ impl Armcloud {
         name: PlatformName,
         account: Account,
         readings: PhoneReadings,
-        (files, folder): (&ServiceFiles, &Path),
+        files: &ServiceFiles,
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let Account {
@@ -101,8 +99,7 @@ impl Armcloud {
             shared_address,
         } = account;
         let identity = hash(base_url.as_str(), access_key.expose());
-        let ledger =
-            PhoneLedger::open(files, folder, name, clock.clone()).context("cannot read what is known of its phones")?;
+        let ledger = PhoneLedger::open(files, name, clock.clone());
         let ledger = Arc::new(ledger);
         let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
         let starts = EverRead::new(

@@ -32,7 +32,7 @@ unpack bookworm adb
 unpack trixie adbd adb mksh toybox microsocks tinyproxy-bin redsocks nftables jq optipng
 cd trixie/usr
 ln -sf mksh bin/sh
-for tool in cat date df env grep head id kill ls mkfifo nc ps rm sed sleep tail touch uname wc wget; do ln -sf toybox "bin/$tool"; done
+for tool in cat chown date df env grep head id kill ls mkfifo mv nc ps rm sed sleep tail touch uname wc wget; do ln -sf toybox "bin/$tool"; done
 
 # The first process of a phone. If it is asked to restart, it ends a moment later, and all others with it.
 cat > sbin/init <<'END'

@@ -2,7 +2,6 @@
 //! contradict, and processes that end in between.
 
 mod entries;
-mod former;
 mod model;
 mod refreshes;
 mod stories;
@@ -12,7 +11,6 @@ use crate::phones::port::NoPlatformName;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use tempfile::TempDir;
 use toolwarrant_core::store::Stored;
 use toolwarrant_memory::Memory;
 
@@ -51,7 +49,6 @@ impl Row for TestRow {
 
 pub(in crate::adapter_kit) struct TestLedger {
     store: Arc<TestStore>,
-    folder: TempDir,
     clock: Clock,
     pub(in crate::adapter_kit) ledger: Arc<PhoneLedger<TestRow>>,
 }
@@ -80,10 +77,10 @@ impl FileStore for TestStore {
 
 impl TestLedger {
     pub(in crate::adapter_kit) async fn new() -> Self {
-        let (folder, clock) = (TempDir::new().unwrap(), Clock::manual(Timestamp(1_000_000)));
+        let clock = Clock::manual(Timestamp(1_000_000));
         let store = Arc::new(TestStore::default());
-        let ledger = open(store.clone(), &folder, &clock).await;
-        Self { store, folder, clock, ledger }
+        let ledger = open(store.clone(), &clock).await;
+        Self { store, clock, ledger }
     }
 
     fn tick(&self) -> Timestamp {
@@ -92,7 +89,7 @@ impl TestLedger {
     }
 
     pub(in crate::adapter_kit) async fn restart(&mut self) {
-        self.ledger = open(self.store.clone(), &self.folder, &self.clock).await;
+        self.ledger = open(self.store.clone(), &self.clock).await;
     }
 
     pub(in crate::adapter_kit) async fn take(&self, list: &str) -> String {
@@ -114,10 +111,10 @@ fn page(ledger: &PhoneLedger<TestRow>, after: Option<&DeviceId>, limit: u16) -> 
     ids.iter().filter_map(|id| ledger.get(id)).collect()
 }
 
-async fn open(store: Arc<dyn FileStore>, folder: &TempDir, clock: &Clock) -> Arc<PhoneLedger<TestRow>> {
+async fn open(store: Arc<dyn FileStore>, clock: &Clock) -> Arc<PhoneLedger<TestRow>> {
     let files = ServiceFiles::open(store).await.unwrap();
     let name = PlatformName::parse("n").unwrap();
-    Arc::new(PhoneLedger::open(&files, folder.path(), name, clock.clone()).unwrap())
+    Arc::new(PhoneLedger::open(&files, name, clock.clone()))
 }
 
 fn id(text: &str) -> DeviceId {

@@ -155,16 +155,12 @@ impl<R: Row> OwnAddresses<R> {
     }
 
     /// Replaces the address durably, unless the platform shows another one.
-    pub async fn replace(
-        &self,
-        (id, public): (&DeviceId, Option<IpAddr>),
-        address: IpAddr,
-    ) -> Result<IpAddr, Unreachable> {
+    pub async fn replace(&self, (id, public): (&DeviceId, Option<IpAddr>), address: IpAddr) -> Result<(), Unreachable> {
         if differs(public, address) {
             return Err(Unreachable("the platform shows another address of this phone".into()));
         }
         let replace = move |known: &mut Knowledge| known.own_address = Some(OwnAddress::Read(address));
-        self.ledger.learn(Some(id), replace).await.map(|()| address)
+        self.ledger.learn(Some(id), replace).await
     }
 }
 

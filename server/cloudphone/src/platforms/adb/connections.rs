@@ -94,18 +94,7 @@ impl Connections {
         self.mark_bare(&mut list, &known, marking).await;
         let phones = self.unite(&mut list, marking).await;
         let identities = identify(&phones, &known);
-        let mut orders = Vec::new();
-        for (phone, identity) in phones.iter().zip(&identities).filter(|(phone, _)| phone.mark.is_some()) {
-            let address = phone.addresses[0].clone();
-            match identity {
-                Identity::Former(mark) => {
-                    orders.push(MarkOrder { address, is_first: false, mark: Some(mark.clone()) });
-                }
-                Identity::New => orders.push(MarkOrder { address, is_first: false, mark: None }),
-                Identity::Kept | Identity::Unclear => {}
-            }
-        }
-        let written = if orders.is_empty() { BTreeMap::new() } else { marking.mark(orders).await };
+        let written = marking.mark(order_marks(&phones, &identities, |phone| phone.mark.is_some())).await;
         for (phone, identity) in phones.into_iter().zip(identities) {
             self.settle(&mut list, phone, identity, &written);
         }
@@ -133,24 +122,16 @@ impl Connections {
 
     /// Marks running phones without a mark.
     async fn mark_bare(&self, list: &mut Self, known: &KnownPhones, marking: &dyn Marking) {
-        let answering: Vec<_> = list.all.values().filter(|connection| connection.row.answers()).collect();
-        let seen: Vec<_> = answering.iter().map(|connection| see(&connection.row)).collect();
-        let mut orders = Vec::new();
-        for (connection, identity) in answering.into_iter().zip(identify(&seen, known)) {
-            let AdbRow { address, state, facts } = &connection.row;
-            let was_in_vain = connection.unmarked.as_ref() == Some(&facts.start);
-            let mark = match identity {
-                Identity::Former(mark) => Some(mark),
-                Identity::New => None,
-                Identity::Kept | Identity::Unclear => continue,
-            };
-            if *state == AdbState::Running && facts.mark.is_none() && !was_in_vain {
-                orders.push(MarkOrder { address: address.clone(), is_first: true, mark });
-            }
-        }
-        if orders.is_empty() {
-            return;
-        }
+        let rows = list.all.values().map(|connection| &connection.row);
+        let seen: Vec<_> = rows.filter(|row| row.answers()).map(see).collect();
+        let is_bare = |phone: &SeenPhone| {
+            let connection = phone.addresses.first().and_then(|address| list.get(address));
+            connection.is_some_and(|Connection { row, unmarked, .. }| {
+                let was_in_vain = unmarked.as_ref() == Some(&row.facts.start);
+                row.state == AdbState::Running && row.facts.mark.is_none() && !was_in_vain
+            })
+        };
+        let orders = order_marks(&seen, &identify(&seen, known), is_bare);
         for (address, mark) in marking.mark(orders).await {
             let Some(connection) = list.all.get_mut(&address) else { continue };
             if mark.is_none() {
@@ -267,6 +248,18 @@ impl Connections {
         };
         self.all.values().find(has_mark).map(|other| other.row.address.clone())
     }
+}
+
+fn order_marks(phones: &[SeenPhone], identities: &[Identity], admits: impl Fn(&SeenPhone) -> bool) -> Vec<MarkOrder> {
+    let order = |(phone, identity): (&SeenPhone, &Identity)| {
+        let mark = match identity {
+            Identity::Former(mark) => Some(mark.clone()),
+            Identity::New => None,
+            Identity::Kept | Identity::Unclear => return None,
+        };
+        Some(MarkOrder { address: phone.addresses.first()?.clone(), is_first: phone.mark.is_none(), mark })
+    };
+    phones.iter().zip(identities).filter(|(phone, _)| admits(phone)).filter_map(order).collect()
 }
 
 fn see(AdbRow { address, facts, .. }: &AdbRow) -> SeenPhone {

@@ -143,7 +143,8 @@ impl WritePort for Adb {
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async move {
             let _work = self.work.begin(id);
-            self.phones.find(id)?.start(self.listing.until()).await
+            // A list gives a copy its mark back, and finds a phone at another address.
+            self.phones.find(id)?.start(self.listing.until()).await.inspect_err(|_| self.refresh.wake())
         })
     }
 
@@ -157,7 +158,7 @@ impl CheckPort for Adb {
         self.readings.judge_addresses(seen, self.own.may_share())
     }
 
-    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
+    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async move {
             let _work = self.work.begin(id);
             let read = self.readings.exits(&*self.phones, None, id, None).await?;

@@ -73,9 +73,6 @@ impl<'a> List<'a> {
         if home != home_of_others {
             return if home > home_of_others { Identity::Kept } else { Identity::New };
         }
-        if home > 0 {
-            return Identity::Unclear;
-        }
         // The phone that is known by this mark is away, or there is none.
         let has_former =
             |phone: &SeenPhone| self.former_mark(phone).is_some_and(|former| self.showing(former).next().is_none());
@@ -116,8 +113,7 @@ impl<'a> List<'a> {
     }
 
     fn holder(&self, mark: &Mark) -> Option<&'a KnownPhone> {
-        let holders = self.known.values().filter(|known| known.mark == *mark);
-        holders.min_by_key(|known| known.is_second)
+        self.known.values().find(|known| known.mark == *mark)
     }
 }
 

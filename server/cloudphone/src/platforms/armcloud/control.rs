@@ -229,7 +229,7 @@ impl CheckPort for Armcloud {
         self.readings.judge_addresses(seen, self.own.may_share())
     }
 
-    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
+    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, None).await?;
             let public = self.ledger.get(id).and_then(|listed| listed.row.public_address());

@@ -125,8 +125,8 @@ async fn what_was_learned_outlives_the_process_and_is_of_one_phone_under_one_ide
 
 #[tokio::test]
 async fn the_next_leader_finds_the_ledger_and_the_former_one_changes_nothing_any_more() {
-    let (store, clock, folder) = (Memory::default(), Clock::manual(Timestamp(1_000_000)), TempDir::new().unwrap());
-    let open = async || open(Arc::new(store.lead()), &folder, &clock).await;
+    let (store, clock) = (Memory::default(), Clock::manual(Timestamp(1_000_000)));
+    let open = async || open(Arc::new(store.lead()), &clock).await;
     let one = open().await;
     one.take(rows("A@1 B@2"), Vec::new(), clock.now()).await;
     one.note(parse_row("C@1"), Vec::new(), clock.now()).await;

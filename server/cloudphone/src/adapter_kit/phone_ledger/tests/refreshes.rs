@@ -66,8 +66,8 @@ struct Kit {
 }
 
 async fn kit(takes: Duration) -> Kit {
-    let (folder, clock) = (TempDir::new().unwrap(), Clock::start_at(START));
-    let ledger = open(Arc::new(Memory::default()), &folder, &clock).await;
+    let clock = Clock::start_at(START);
+    let ledger = open(Arc::new(Memory::default()), &clock).await;
     let told = Lock::new(SlowState { rows: "A B", records: Some(""), ..SlowState::default() });
     let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
     let refresh = Refresh::new(Arc::clone(&ledger), slow.clone(), clock.clone(), SplitMix(7));

@@ -262,9 +262,9 @@ async fn a_deleted_pad_is_none() {
 
 #[tokio::test]
 async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
-    let (clock, folder) = (Clock::manual(Timestamp(1_000_000)), tempfile::TempDir::new().unwrap());
+    let clock = Clock::manual(Timestamp(1_000_000));
     let files = ServiceFiles::open(Arc::new(Memory::default())).await.unwrap();
-    let ledger = PhoneLedger::open(&files, folder.path(), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
+    let ledger = PhoneLedger::open(&files, PlatformName::parse("n").unwrap(), clock.clone());
     let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
     ledger.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     // The record says that the first pad has become the second, which is another known phone.
