@@ -1,127 +1,103 @@
 //! Several users of the console: one who leaves a group, and two who share a browser.
 
-use super::browser::{Browser, OWN};
+use super::browser::{Browser, OWN, form_id};
 use crate::harness::program::{Program, json_of};
 use crate::operate::owners::{OPERATE, OTHER, SERVICE, VIEW, make_used_home, run_as_member, serve_groups_through};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use tempfile::TempDir;
 
-/// A server whose machine asks a directory for the groups of a user.
-struct Shared {
-    home: Arc<TempDir>,
+/// A server on a machine that asks a directory for the groups of a user.
+struct SharedMachine {
     program: Program,
     sockets: PathBuf,
 }
 
-impl Shared {
+impl SharedMachine {
     /// Returns `None` if this machine does not allow that.
     async fn start() -> Option<Self> {
         let home = make_used_home().await?;
-        let folder = home.path().join("bin");
-        fs::create_dir(&folder).expect("a folder");
-        let script = format!("#!/bin/sh\n[ \"$1\" = -G ] && exec cat {}/groups-of-\"$3\"\n", home.path().display());
-        fs::write(folder.join("id"), script).expect("written");
-        fs::set_permissions(folder.join("id"), Permissions::from_mode(0o755)).expect("a mode");
-        let path = format!("PATH={}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+        let id = home.path().join("id");
+        fs::write(&id, format!("#!/bin/sh\ncat {}/groups-of-\"$3\"\n", home.path().display())).expect("written");
+        fs::set_permissions(&id, Permissions::from_mode(0o755)).expect("a mode");
+        let path = format!("PATH={}:{}", home.path().display(), std::env::var("PATH").expect("a path"));
         let (program, sockets) = serve_groups_through(&home, &["env", &path]).await;
-        Some(Self { home, program, sockets })
+        Some(Self { program, sockets })
     }
 
-    fn set_groups(&self, groups: Option<String>) {
-        let file = self.home.path().join(format!("groups-of-{OTHER}"));
-        match groups {
-            Some(groups) => fs::write(&file, groups).expect("written"),
-            None => fs::remove_file(&file).expect("removed"),
-        }
+    fn set_groups(&self, groups: &[u32]) {
+        let text: Vec<_> = groups.iter().map(u32::to_string).collect();
+        fs::write(self.sockets.with_file_name(format!("groups-of-{OTHER}")), text.join(" ")).expect("written");
     }
 
-    async fn link(&self, group: u32, flags: &str) -> (i32, Value) {
-        run_as_member(OTHER, group, &self.sockets, "", format!("console {flags}").trim_end()).await
+    async fn enter(&self, group: u32, flags: &str) -> Browser {
+        Browser::enter_by(&run_as_member(OTHER, group, &self.sockets, "", &format!("console{flags}")).await.1).await
     }
 }
 
 #[tokio::test]
 async fn a_user_who_leaves_a_group_has_no_more_of_it_in_a_session_that_is_open() {
-    let Some(shared) = Shared::start().await else { return };
-    let both = format!("{OTHER} {OPERATE} {VIEW}\n");
-    shared.set_groups(Some(both.clone()));
-    let operator = Browser::enter_by(&shared.link(OPERATE, "--operate").await.1).await;
-    let viewer = Browser::enter_by(&shared.link(VIEW, "").await.1).await;
-    let count = async || json_of(&shared.program.data, "acts --limit 1000").await.as_array().map_or(0, Vec::len);
-    let form = operator.get("/act/app/label?app=demo").await.body;
-    for (groups, act) in [(both.clone(), 200), (format!("{OTHER} {VIEW}"), 403), (format!("{OPERATE}"), 200)] {
-        shared.set_groups(Some(groups.clone()));
-        let before = count().await;
-        assert_eq!([operator.get("/tasks").await.status, viewer.get("/tasks").await.status], [200, 200], "{groups}");
-        let form = match act {
-            403 => super::browser::form_id(&form),
-            _ => super::browser::form_id(&operator.get("/act/app/label?app=demo").await.body),
-        };
-        let fields = format!("app=demo&labels=owner=Ada&form-id={form}");
-        let answer = operator.post("/act/app/label", &fields, OWN).await;
-        assert_eq!(
-            (answer.status, count().await),
-            (act, before + usize::from(act == 200)),
-            "{groups}: {}",
-            answer.body
-        );
-        if act == 403 {
-            assert!(answer.body.contains("may only read here"), "{}", answer.body);
-            assert!(answer.body.contains("· view"), "{}", answer.body);
-            let line = &json_of(&shared.program.data, "audit list --limit 1").await["lines"][0];
-            let seen = [&line["operator"]["uid"], &line["command"], &line["outcome"]];
-            assert_eq!(seen, [&json!(OTHER), &json!("app label"), &json!("not_allowed")]);
-        }
-    }
-    // A user without a group, and one whom the machine does not know any more.
-    for groups in [Some(format!("{OTHER}")), None] {
-        shared.set_groups(Some(both.clone()));
-        let more = Browser::enter_by(&shared.link(VIEW, "").await.1).await;
-        assert_eq!(more.get("/tasks").await.status, 200);
+    let Some(shared) = SharedMachine::start().await else { return };
+    let (data, both) = (&shared.program.data, [OTHER, OPERATE, VIEW]);
+    shared.set_groups(&both);
+    let browsers = [shared.enter(OPERATE, " --operate").await, shared.enter(VIEW, "").await];
+    let form = browsers[0].get("/act/app/label?app=demo").await.body;
+    let fields = format!("app=demo&labels=owner=Ada&form-id={}", form_id(&form));
+    let read = async || [browsers[0].get("/tasks").await.status, browsers[1].get("/tasks").await.status];
+    for (groups, page, act, words) in [
+        (&[OTHER, VIEW][..], 200, 403, "may only read here"),
+        (&[OTHER], 401, 401, "names no group of yours"),
+        (&[], 401, 401, "names no group of yours"),
+    ] {
         shared.set_groups(groups);
-        let answer = more.send("GET /tasks", "x-shown: 0\r\n", "").await;
-        assert!(answer.status == 401 && answer.body.contains("names no group of yours"), "{}", answer.body);
-        shared.set_groups(Some(both.clone()));
-        assert_eq!(more.get("/tasks").await.status, 401, "the session has ended");
+        assert_eq!(read().await, [page; 2], "{groups:?}");
+        let answer = browsers[0].post("/act/app/label", &fields, OWN).await;
+        assert!(answer.status == act && answer.body.contains(words), "{groups:?}: {}", answer.body);
+        let window = browsers[1].send("GET /tasks", "x-shown: 0\r\n", "").await;
+        assert_eq!(window.status, page, "{groups:?}");
+        assert_eq!(json_of(data, "acts --limit 1").await[0]["command"], "console", "{groups:?}");
     }
-    assert_eq!([operator.get("/tasks").await.status, viewer.get("/tasks").await.status], [200, 200]);
+    let line = &json_of(data, "audit list --outcome not_allowed").await["lines"][0];
+    assert_eq!([&line["operator"]["uid"], &line["command"]], [&json!(OTHER), &json!("app label")]);
+    for groups in [&[OPERATE][..], &both] {
+        shared.set_groups(groups);
+        assert_eq!(read().await, [200; 2], "a member of the operate group may read too");
+        assert_eq!(browsers[0].act("/act/app/label?app=demo", "app=demo&labels=owner=Ada").await.0, 200);
+    }
 }
 
 #[tokio::test]
 async fn a_link_of_another_user_begins_a_session_in_a_browser_in_use_only_after_a_question() {
-    let Some(shared) = Shared::start().await else { return };
-    shared.set_groups(Some(format!("{OPERATE}")));
+    let Some(shared) = SharedMachine::start().await else { return };
+    shared.set_groups(&[OPERATE]);
     let own = Browser::enter(&shared.program, "--operate").await;
-    let (_, code) = Browser::at_link(&shared.link(OPERATE, "--operate").await.1);
+    let link =
+        async || Browser::at_link(&run_as_member(OTHER, OPERATE, &shared.sockets, "", "console --operate").await.1);
+    let label = async |browser: &Browser| {
+        assert_eq!(browser.act("/act/app/label?app=demo", "app=demo&labels=owner=Ada").await.0, 200);
+        json_of(&shared.program.data, "acts --limit 1").await[0]["uid"].clone()
+    };
+    let (_, code) = link().await;
     for confirmed in ["", "&user=", &format!("&user={SERVICE}"), "&user=on"] {
         let answer = own.post("/in", &format!("code={code}&to=/keys{confirmed}"), OWN).await;
         assert_eq!((answer.status, answer.header("set-cookie")), (200, None), "{confirmed}");
-        for part in [format!("You are {SERVICE} here. Go on as {OTHER}?"), code.clone(), "value=\"/keys\"".to_owned()] {
-            assert!(answer.body.contains(&part), "{part}: {}", answer.body);
+        for part in [&format!("You are {SERVICE} here. Go on as {OTHER}?"), &code, "value=\"/keys\""] {
+            assert!(answer.body.contains(part), "{part}: {}", answer.body);
         }
     }
-    assert_eq!(own.act("/act/app/label?app=demo", "app=demo&labels=owner=Ada").await.0, 200);
-    let latest = async || json_of(&shared.program.data, "acts --limit 1").await[0]["uid"].clone();
-    assert_eq!(latest().await, SERVICE);
+    assert_eq!(label(&own).await, SERVICE);
     let mut next = own.clone();
     let answer = next.post("/in", &format!("code={code}&to=/keys&user={OTHER}"), OWN).await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/keys")), "{}", answer.body);
     next.keep_cookie(&answer);
-    assert_eq!(next.act("/act/app/label?app=demo", "app=demo&labels=owner=Bea").await.0, 200);
-    assert_eq!(latest().await, OTHER);
+    assert_eq!(label(&next).await, OTHER);
 
-    // The browser of a session that has ended is asked too, and one without a session or of the
-    // same user is not.
+    // A browser whose session has ended, a new one, and one of the same user.
     json_of(&shared.program.data, "console end --all").await;
-    let mut fresh = own.clone();
-    fresh.cookie.clear();
-    for (browser, status) in [(&own, 200), (&fresh, 303), (&next, 303)] {
-        let (at, code) = Browser::at_link(&shared.link(OPERATE, "--operate").await.1);
-        let browser = Browser { cookie: browser.cookie.clone(), ..at };
-        assert_eq!(browser.post("/in", &format!("code={code}"), OWN).await.status, status);
+    for (cookie, status) in [(&*own.cookie, 200), ("", 303), (&next.cookie, 303)] {
+        let (at, code) = link().await;
+        let browser = Browser { cookie: cookie.to_owned(), ..at };
+        assert_eq!(browser.post("/in", &format!("code={code}"), OWN).await.status, status, "{cookie}");
     }
 }

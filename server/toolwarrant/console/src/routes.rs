@@ -20,7 +20,7 @@ pub(crate) struct ConsoleSite {
     pub(crate) receiver: Arc<dyn CommandReceiver>,
 }
 
-const NO_GROUP: &str = "Asked by the server, `id -G` names no group of yours that may look here. The session has ended.";
+const NO_GROUP: &str = "`id -G` of the server's machine names no group of yours that may look here at present.";
 
 const ENDED: &str = "There is no session, or it has ended. The command `console` makes a link.";
 
@@ -52,8 +52,8 @@ fn page(status: u16, html: &Markup) -> SiteAnswer {
     SiteAnswer::Page { status, html: html.as_str().to_owned() }
 }
 
-/// Returns true for a path of this site. Two slashes begin another host, and browsers leave out some
-/// control characters.
+/// Returns true for a path of this site. Two slashes begin another host, and browsers leave out
+/// some control characters.
 fn is_own(to: &str) -> bool {
     to.starts_with('/') && !to[1..].starts_with(['/', '\\']) && to.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -100,12 +100,10 @@ impl ConsoleSite {
             return see("/in", Some(String::new()));
         }
         let Some(_turn) = door.take_turn(&visitor) else {
-            let html =
-                format!("Too many at once, or more than {PAGES_A_MINUTE} pages a minute. Try again in a moment.");
+            let html = format!("Too many at once, or over {PAGES_A_MINUTE} pages a minute. Try again in a moment.");
             return SiteAnswer::Page { status: 429, html };
         };
         let Some(role) = self.console.groups.role_of(visitor.operator.uid).await else {
-            door.end(Some(&visitor.session));
             return self.door(401, NO_GROUP, to, NO_CODE);
         };
         visitor.operator.role = visitor.operator.role.min(role);

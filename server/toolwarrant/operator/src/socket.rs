@@ -96,8 +96,8 @@ impl OperatorGroups {
         }
         let own = groups_of(uid).await;
         let has = |group: &Option<String>| group.as_deref().and_then(find_group).is_some_and(|id| own.contains(&id));
-        let view = || has(&self.view).then_some(Role::View);
-        if has(&self.operate) { Some(Role::Operate) } else { view() }
+        let roles = [(&self.operate, Role::Operate), (&self.view, Role::View)];
+        roles.into_iter().find(|(group, _)| has(group)).map(|(_, role)| role)
     }
 }
 

@@ -156,10 +156,7 @@ impl SiteResponder {
             peer.end_after_answer();
         }
         let host = once(headers, &HOST)?.filter(|host| self.site.is_at(host));
-        let host = host.ok_or((
-            StatusCode::FORBIDDEN,
-            "the console is not at this host; open the whole link, or ask for one with --plain-host\n",
-        ))?;
+        let host = host.ok_or((StatusCode::FORBIDDEN, "the console is not at this host; open the whole link\n"))?;
         if uri.authority().is_some() {
             return Err((StatusCode::BAD_REQUEST, "this is no proxy\n"));
         }
