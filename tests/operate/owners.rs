@@ -222,6 +222,32 @@ async fn root_restores_into_a_folder_that_it_makes_for_the_user_of_the_service()
     serve_as_service(&home).await;
 }
 
+#[tokio::test]
+async fn a_client_takes_a_key_file_that_it_cannot_change_and_that_only_root_can_write() {
+    let Some(home) = make_used_home().await else { return };
+    let key = home.path().join("key");
+    fs::write(&key, "key_1:secret_1").expect("written");
+    for (owner, mode, remedy) in [
+        (OTHER, 0o600, None),
+        (ROOT, 0o440, None),
+        (ROOT, 0o640, None),
+        (ROOT, 0o444, Some("run `chown ")),
+        (ROOT, 0o460, Some("run `chown ")),
+        (SERVICE, 0o440, Some("run `chown ")),
+        (OTHER, 0o644, Some("run `chmod 600 ")),
+    ] {
+        chown(&key, Some(owner), Some(OTHER)).expect("another owner");
+        fs::set_permissions(&key, Permissions::from_mode(mode)).expect("a mode");
+        let line = format!("sign GET /v1/devices --key-file {}", key.display());
+        let (code, said) = run_as(OTHER, home.path(), &line).await;
+        let is_as_expected = match remedy {
+            None => code == 0 && said.contains("X-Api-Key: key_1"),
+            Some(remedy) => code == 1 && said.contains(remedy),
+        };
+        assert!(is_as_expected, "{owner} {mode:o}: {said}");
+    }
+}
+
 pub(crate) async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
     serve_groups_through(home, &[]).await
 }

@@ -8,9 +8,10 @@
 //! [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
+use rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpgid};
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::Metadata;
 use std::future::pending;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -24,7 +25,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::{oneshot, watch};
 use toolwarrant::Clock;
-use toolwarrant::base::{ignore_poison, way::find_shared};
+use toolwarrant::base::{ignore_poison, way::walk_to};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::{Remark, Secret};
 
@@ -193,7 +194,12 @@ impl fmt::Display for HostProgram {
 fn check_file(path: &Path) -> Result<(), NoHostProgram> {
     let about = path.metadata().ok().filter(|about| about.is_file() && about.mode() & 0o111 != 0);
     about.ok_or_else(|| NoHostProgram::NotExecutable(path.to_owned()))?;
-    find_shared(path).map_or(Ok(()), |at| Err(NoHostProgram::Shared(at)))
+    // In a folder with the sticky bit, users replace only what is theirs.
+    let is_ours = |about: &Metadata| [0, geteuid().as_raw()].contains(&about.uid());
+    let may_write = |about: &Metadata| !about.is_symlink() && about.mode() & 0o022 != 0;
+    let is_sticky = |about: &Metadata| about.is_dir() && about.mode() & 0o1000 != 0;
+    let shared = |(_, about): &(PathBuf, Metadata)| !is_ours(about) || (may_write(about) && !is_sticky(about));
+    walk_to(path).into_iter().find(shared).map_or(Ok(()), |(at, _)| Err(NoHostProgram::Shared(at)))
 }
 
 /// Returns the reason why the server may not see a file that others see.

@@ -8,7 +8,6 @@ pub mod hangup;
 pub mod hex;
 pub mod keyring;
 mod lock;
-pub mod open_folder;
 pub mod random;
 pub mod secret_file;
 pub mod text;

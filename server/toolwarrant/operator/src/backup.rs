@@ -6,21 +6,18 @@
 
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::{OperatorContext, answer};
-use crate::data::{AUDIT, LAST_RUN, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, everything};
+use crate::data::{AUDIT, LAST_RUN, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, everything, private};
 use crate::error::OperatorError;
 use crate::names::Names;
-use rustix::fs::Mode;
 use serde::Serialize;
 use serde_json::Value;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::open_folder::OpenFolder;
 use toolwarrant_base::random::Random;
-use toolwarrant_base::way::find_shared;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_sqlite::LAYOUT;
 
@@ -44,11 +41,11 @@ const NOTE: &str =
 /// Refuses a `file` that exists or is in the data folder. A failed backup leaves no file.
 pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Value, OperatorError> {
     let folder = context.folder.clone();
-    let names = Arc::clone(&context.names);
-    let place = off_the_runtime(move || Place::of(&file, &folder, &names)).await?;
+    let to = file.clone();
+    let place = off_the_runtime(move || Place::of(to, &folder)).await?;
     // The store opens its database itself: SQLite loses its locks when other code in this process
     // opens and closes that file.
-    context.store.copy_to(place.database_path.clone()).await?;
+    context.store.copy_to(place.database.0.clone()).await?;
     let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
     answer(off_the_runtime(move || write(place, &names, &folder, made_at)).await?)
 }
@@ -61,34 +58,21 @@ async fn off_the_runtime<T: Send + 'static>(
 
 struct Place {
     file: PathBuf,
-    name: OsString,
     draft: Draft,
     database: Draft,
-    database_path: PathBuf,
 }
 
-/// The file stays the same if another user puts something else under its name.
-struct Draft {
-    folder: Arc<OpenFolder>,
-    name: OsString,
-    file: File,
-}
-
-impl Draft {
-    fn make(folder: &Arc<OpenFolder>, name: String) -> io::Result<Self> {
-        let (folder, name) = (Arc::clone(folder), OsString::from(name));
-        Ok(Self { file: folder.create(&name, Mode::RUSR | Mode::WUSR)?, folder, name })
-    }
-}
+/// The file stays open, because another user of its folder can put a link in its place.
+struct Draft(PathBuf, File);
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        let _ = self.folder.remove(&self.name);
+        let _ = fs::remove_file(&self.0);
     }
 }
 
 impl Place {
-    fn of(file: &Path, data: &Path, names: &Names) -> Result<Self, OperatorError> {
+    fn of(file: PathBuf, folder: &Path) -> Result<Self, OperatorError> {
         let failed = |error: io::Error| OperatorError::refusal(format!("cannot write {}: {error}", file.display()));
         let (Some(name), Some(parent)) = (file.file_name(), file.parent()) else {
             return Err(OperatorError::refusal(format!("{} is not a file name", file.display())));
@@ -100,31 +84,22 @@ impl Place {
             )));
         }
         let parent = parent.canonicalize().map_err(failed)?;
-        if data.canonicalize().is_ok_and(|folder| parent.starts_with(folder)) {
+        if folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder)) {
             let why = "is in the data folder; a backup belongs elsewhere, best on another disk";
             return Err(OperatorError::refusal(format!("{} {why}", file.display())));
         }
         let tag = hex::encode(&Random::System.bytes::<4>().map_err(|error| failed(io::Error::other(error)))?);
-        let open = |folder: &Path| OpenFolder::open(folder).map(Arc::new).map_err(failed);
-        let folder = open(&parent)?;
-        // SQLite opens its copy by name.
-        let (inner, beside) = match find_shared(&parent) {
-            None => (Arc::clone(&folder), &*parent),
-            Some(_) => (open(data)?, data),
+        let draft = |end: &str| -> Result<Draft, OperatorError> {
+            let path = parent.join(format!("{}.{tag}.{end}", name.to_string_lossy()));
+            let file = private().read(true).create_new(true).open(&path).map_err(failed)?;
+            Ok(Draft(path, file))
         };
-        let database = format!("{}.{tag}.new", names.database);
-        Ok(Self {
-            draft: Draft::make(&folder, format!("{}.{tag}.new", name.to_string_lossy())).map_err(failed)?,
-            database_path: beside.join(&database),
-            database: Draft::make(&inner, database).map_err(failed)?,
-            name: name.to_owned(),
-            file: parent.join(name),
-        })
+        Ok(Self { draft: draft("new")?, database: draft("db.new")?, file: parent.join(name) })
     }
 }
 
 fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Result<BackupAnswer, OperatorError> {
-    let Place { file, name: own, draft, database, .. } = place;
+    let Place { file, draft, database } = place;
     let failed = |error: io::Error| OperatorError::refusal(format!("cannot write {}: {error}", file.display()));
     let (mut files, mut left_out) = (vec![PathBuf::from(&names.database)], Vec::new());
     for (path, about) in everything(folder).map_err(failed)? {
@@ -140,14 +115,14 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     }
     files[1..].sort_by_key(|name| !name.starts_with(AUDIT));
 
-    let archive = draft.file.try_clone().map_err(failed)?;
+    let archive = draft.1.try_clone().map_err(failed)?;
     let (service, version) = (names.program.to_owned(), names.version.to_owned());
     let manifest = Manifest { backup: FORMAT, service, version, layout: LAYOUT, made_at };
     let mut archive = ArchiveWriter::begin(archive, &manifest).map_err(failed)?;
     let mut shown = Vec::new();
     for name in files {
         let is_database = name.as_os_str() == &*names.database;
-        let from = if is_database { database.file.try_clone() } else { File::open(folder.join(&name)) };
+        let from = if is_database { database.1.try_clone() } else { File::open(folder.join(&name)) };
         let mut from = match from {
             Err(error) if error.kind() == ErrorKind::NotFound && !is_database => continue,
             opened => opened.map_err(failed)?,
@@ -160,8 +135,8 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
         shown.push(name.display().to_string());
     }
     archive.finish().map_err(failed)?;
-    draft.folder.rename(&draft.name, &own).map_err(failed)?;
-    let bytes = draft.file.metadata().map_err(failed)?.len();
+    publish(&draft.0, &file).map_err(failed)?;
+    let bytes = draft.1.metadata().map_err(failed)?.len();
     if let Err(error) = durable::replace(&folder.join(LAST_BACKUP), |last| writeln!(last, "{made_at}")) {
         tracing::warn!(%error, "the moment of this backup is not stored, so the metrics show an older one or none");
     }
@@ -208,34 +183,32 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(end)
 }
 
+fn publish(draft: &Path, file: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, file) {
+        // Some file systems have no hard links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !file.exists() => fs::rename(draft, file)?,
+        linked => linked?,
+    }
+    durable::sync_folder(file.parent().unwrap_or(file))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_backup_in_a_folder_of_another_user_follows_no_link_that_appears_meanwhile() {
+    fn a_backup_follows_no_link_that_another_user_puts_in_the_place_of_a_draft() {
         let home = tempfile::tempdir().unwrap();
-        let [data, to, other] = ["data", "to", "other"].map(|name| home.path().join(name));
-        for folder in [&data, &to] {
-            fs::create_dir(folder).unwrap();
-        }
+        let [data, other] = ["data", "other"].map(|name| home.path().join(name));
+        fs::create_dir(&data).unwrap();
         fs::write(&other, "root's").unwrap();
-        let names = Names::of("shop", "1.0.0");
-        let place = || Place::of(&to.join("one.tar"), &data, &names).unwrap();
-        assert!(place().database_path.starts_with(&to) && to.read_dir().unwrap().next().is_none());
-        fs::set_permissions(&to, Permissions::from_mode(0o777)).unwrap();
-        let place = place();
-        // What SQLite opens by name is where nobody else can put a link.
-        assert!(place.database_path.starts_with(&data));
-        fs::write(&place.database_path, "tasks").unwrap();
-        let draft = to.join(&place.draft.name);
-        fs::remove_file(&draft).unwrap();
-        symlink(&other, &draft).unwrap();
-        let written = write(place, &names, &data, Timestamp(0)).unwrap();
-        assert!(written.bytes > 0 && fs::read_to_string(&other).unwrap() == "root's");
-        assert_eq!(data.join("last-backup").exists(), data.read_dir().unwrap().count() == 1);
+        let place = Place::of(home.path().join("one.tar"), &data).unwrap();
+        for Draft(path, _) in [&place.draft, &place.database] {
+            fs::remove_file(path).unwrap();
+            std::os::unix::fs::symlink(&other, path).unwrap();
+        }
+        assert!(write(place, &Names::of("shop", "1.0.0"), &data, Timestamp(0)).unwrap().bytes > 0);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "root's");
     }
 
     #[test]

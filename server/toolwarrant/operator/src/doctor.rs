@@ -211,9 +211,9 @@ pub(crate) async fn examine(
     });
     match outcomes.await {
         Ok(outcomes) => {
-            outcomes.into_iter().for_each(|(check, found)| diagnosis.add(&check, found.map_err(Failure::Found)));
+            outcomes.into_iter().for_each(|(check, found)| diagnosis.add(&check, found.map_err(StoreError::Corrupt)));
         }
-        Err(error) => diagnosis.add(&FILES, Err(error.to_string().into())),
+        Err(error) => diagnosis.add(&FILES, Err(unreadable(error))),
     }
     match store {
         Ok((store, shared)) => {
@@ -228,21 +228,23 @@ pub(crate) async fn examine(
                 _ => None,
             };
             if let Some(why) = silence().await {
-                on_files.add(&ANSWERS, Err(Failure::Found(why)));
+                on_files.add(&ANSWERS, Err(StoreError::Corrupt(why)));
                 return on_files;
             }
             let examined = async |found: Found| match found {
-                Err(Failure::Unread(why)) => Err(Failure::Unread([vec![why], locks().await].concat().join("; "))),
+                Err(StoreError::Unavailable(why)) => {
+                    Err(StoreError::Unavailable([vec![why], locks().await].concat().join("; ")))
+                }
                 found => found,
             };
             for (rule, name, holds, remedy) in rules(now) {
                 let remedy = shared.and_then(|_| server::remedy(rule)).unwrap_or(remedy);
-                let found = store.violations(rule).await.map_err(Failure::from);
+                let found = store.violations(rule).await;
                 diagnosis.add(&Description(name, holds, remedy), examined(found).await);
             }
-            let foreign = store.violations(IntegrityRule::Foreign).await.map_err(Failure::from);
+            let foreign = store.violations(IntegrityRule::Foreign).await;
             diagnosis.warn(&FOREIGN, examined(foreign).await);
-            diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string().into()));
+            diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(unreadable));
             diagnosis.add(&CONTENT, examined(content(catalogue, store).await).await);
             diagnosis.add(&NAMES, examined(application_names(store).await).await);
             diagnosis.add(&KEY, examined(master_key(folder, names, store).await).await);
@@ -251,7 +253,7 @@ pub(crate) async fn examine(
             diagnosis.add(&CHAIN, examined(chain(folder, names, store).await).await);
             diagnosis.add(&ACTS, examined(acts::find_unmatched(folder, store).await).await);
             if let Some(shared) = shared {
-                let look = async |check| examined(shared.examine(check).await.map_err(Failure::from)).await;
+                let look = async |check| examined(shared.examine(check).await).await;
                 for (check, name, holds, remedy) in server::FAULTS {
                     diagnosis.add(&Description(name, holds, remedy), look(check).await);
                 }
@@ -260,39 +262,18 @@ pub(crate) async fn examine(
                 }
             }
             if let Some(why) = silence().await {
-                on_files.add(&ANSWERS, Err(Failure::Found(why)));
+                on_files.add(&ANSWERS, Err(StoreError::Corrupt(why)));
                 return on_files;
             }
             diagnosis.kept = what_is_kept(folder, store).await;
         }
-        Err(why) => diagnosis.add(&OPENS, Err(Failure::Found(why))),
+        Err(why) => diagnosis.add(&OPENS, Err(StoreError::Corrupt(why))),
     }
     diagnosis
 }
 
-type Found = Result<Vec<String>, Failure>;
-
-enum Failure {
-    /// The reason is what the check has found.
-    Found(Explanation),
-    /// The store cannot be read now, so the check has found nothing out.
-    Unread(Explanation),
-}
-
-impl From<Explanation> for Failure {
-    fn from(why: Explanation) -> Self {
-        Self::Found(why)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(why) | StoreError::Unanswered(why) => Self::Unread(why),
-            StoreError::Conflict(why) | StoreError::Corrupt(why) => Self::Found(why),
-        }
-    }
-}
+/// An error that is no failure to read the store counts as a fault.
+type Found = Result<Vec<String>, StoreError>;
 
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct Diagnosis {
@@ -324,8 +305,8 @@ impl Diagnosis {
         let (found, state, remedy) = match found {
             Ok(found) if found.is_empty() => (found, "ok", None),
             Ok(found) => (found, severity, Some(*remedy)),
-            Err(Failure::Found(why)) => (vec![why], severity, Some(*remedy)),
-            Err(Failure::Unread(why)) => {
+            Err(StoreError::Corrupt(why) | StoreError::Conflict(why)) => (vec![why], severity, Some(*remedy)),
+            Err(StoreError::Unavailable(why) | StoreError::Unanswered(why)) => {
                 self.healthy = false;
                 self.not_examined.push(json!({"check": check, "why": why}));
                 (Vec::new(), "not examined", Some(NOT_EXAMINED))
@@ -338,6 +319,10 @@ impl Diagnosis {
         let fault = |found: String| json!({"check": check, "found": found});
         found.into_iter().take(FAULTS_SHOWN).chain(more).map(fault).collect()
     }
+}
+
+fn unreadable(error: impl ToString) -> StoreError {
+    StoreError::Corrupt(error.to_string())
 }
 
 fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
@@ -382,7 +367,7 @@ async fn application_names(store: &dyn Store) -> Found {
 }
 
 async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Found {
-    let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
+    let key = data::read_master_key(folder).map_err(unreadable)?;
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (_, keys) = store.directory().await?;
     let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
@@ -390,7 +375,7 @@ async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Found {
 }
 
 async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Found {
-    let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
+    let key = data::read_master_key(folder).map_err(unreadable)?;
     let key = KeyRing::new(&names.salt, &key, Random::System).chain_key();
     let (trail, mut faults) = (folder.join(AUDIT), Vec::new());
     // A running server may begin a file meanwhile. A real fault is found again.
@@ -398,8 +383,8 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Found {
         let (trail, key) = (trail.clone(), key.clone());
         let anchor = store.audit_anchor().await?;
         let verify = move || verify(&trail, &key, anchor.as_ref(), Scope::Newest(acts::VERIFIED));
-        let found = tokio::task::spawn_blocking(verify).await.map_err(|error| error.to_string())?;
-        faults = found.map_err(|error| error.to_string())?.faults;
+        let found = tokio::task::spawn_blocking(verify).await.map_err(unreadable)?;
+        faults = found.map_err(unreadable)?.faults;
         if faults.is_empty() {
             break;
         }

@@ -231,10 +231,7 @@ where
         true => None,
         false => Some(store.claim_for_command(folder, names, mends).await?),
     };
-    let mut opened = match OpenedData::open(folder, names, catalogue, &Random::System, (store, claim)).await {
-        Ok(opened) => opened,
-        Err(error) => return Err(store.name_locks(error).await.into()),
-    };
+    let mut opened = OpenedData::open(folder, names, catalogue, &Random::System, (store, claim)).await?;
     let shared = opened.shared.take();
     let cluster = shared.as_ref().map(|shared| Arc::clone(&shared.store));
     let answer = carry_out_over((opened, cluster), offline, folder, command, operator).await;

@@ -189,16 +189,6 @@ impl StoreOptions {
         }
     }
 
-    /// Adds the sessions that lock tables of the store.
-    pub(crate) async fn name_locks(&self, error: OpenError) -> OpenError {
-        let (OpenError::Content(StoreError::Unavailable(why)), false) = (&error, self.is_folder()) else {
-            return error;
-        };
-        let locks = async { Ok::<_, OpenError>(Postgres::find_locks_at(&self.address()?).await?) };
-        let locks = locks.await.unwrap_or_default();
-        StoreError::Unavailable([vec![why.clone()], locks].concat().join("; ")).into()
-    }
-
     /// Makes the tables of a new cluster. If [`Postgres::check_new`] refuses, the folder stays as
     /// it is.
     pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {

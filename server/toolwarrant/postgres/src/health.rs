@@ -117,11 +117,6 @@ impl Postgres {
         self.inspector.read(|client| async move { find_locks(&client).await }).await
     }
 
-    /// Returns the sessions that lock tables, for a process that could not open the store.
-    pub async fn find_locks_at(address: &Address) -> Result<Vec<String>, StoreError> {
-        find_locks(&Server::parse(address)?.connect().await?).await
-    }
-
     #[must_use]
     pub fn describe_refusal(&self) -> Option<String> {
         self.facts.describe_refusal()

@@ -32,7 +32,7 @@ pub use watermark::path_of as watermark;
 use fault::Fault;
 use keeper::Keeper;
 use open::Connections;
-use ownership::{Owner, Ownership};
+use ownership::Ownership;
 use readers::Readers;
 use rusqlite::{Connection, InterruptHandle};
 use std::collections::HashMap;
@@ -78,19 +78,19 @@ impl Sqlite {
         let mut connections = open::connect(path, EarlierLayout::Migrate)?;
         let owner = open::take_over(path, &mut connections.writer)?;
         open::load_target_locks(&connections.writer)?;
-        Self::connect(path, Box::new(lock), connections, owner)
+        Self::connect(path, Box::new(lock), connections, Some(owner))
     }
 
     /// Opens a database of the latest layout without changing it. The store accepts no tasks.
     pub fn open_as_it_is(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, DatabaseError> {
-        Self::connect(path, Box::new(lock), open::connect(path, EarlierLayout::Refuse)?, Owner::Nobody)
+        Self::connect(path, Box::new(lock), open::connect(path, EarlierLayout::Refuse)?, None)
     }
 
     fn connect(
         path: &Path,
         lock: Box<dyn Send + Sync>,
         connections: Connections,
-        owner: Owner,
+        owner: Option<[u8; 16]>,
     ) -> Result<Self, DatabaseError> {
         let Connections { writer, keeper, readers, inspector } = connections;
         let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
@@ -100,8 +100,7 @@ impl Sqlite {
         let ownership = ownership.map_err(|source| DatabaseError::File { path: path.to_owned(), source })?;
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
         let writer = Arc::new(Writer::start(writer, ownership)?);
-        let keeper = (owner != Owner::Nobody).then(|| Keeper::start(path, keeper, Arc::clone(&writer), keeper::EVERY));
-        let keeper = keeper.transpose()?;
+        let keeper = owner.map(|_| Keeper::start(path, keeper, Arc::clone(&writer), keeper::EVERY)).transpose()?;
         Ok(Self { readers, inspector, interrupt, keeper, writer, restored_at, _lock: lock })
     }
 

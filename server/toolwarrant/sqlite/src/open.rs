@@ -3,13 +3,13 @@
 use super::connection::{ALONE, SHARED, connection};
 use super::error::DatabaseError;
 use super::fault::Fault;
-use super::ownership::{Owner, Ownership};
+use super::ownership::Ownership;
 use super::{keeper, watermark};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use rustix::fs::statvfs;
+use rustix::fs::{StatVfs, statvfs};
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, ErrorKind, ErrorKind::FileTooLarge, ErrorKind::QuotaExceeded, ErrorKind::StorageFull};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -52,31 +52,31 @@ pub(super) enum EarlierLayout {
     Migrate,
 }
 
-/// More than the index of the log has at first. SQLite does not reserve all of it, and a process
-/// that the system cannot give a page of it ends.
+/// More than the index of the log needs at first. SQLite does not reserve all of it, and the system
+/// ends a process for which it then has no page.
 const INDEX_ROOM: u64 = 256 << 10;
 
 pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections, DatabaseError> {
     let index = PathBuf::from([path.as_os_str(), OsStr::new("-shm")].into_iter().collect::<OsString>());
-    let room = path.parent().and_then(|folder| statvfs(folder).ok()).map(|disk| disk.f_bavail * disk.f_frsize);
-    let mut why = "the disk is full".to_owned();
-    if index.exists() || room.is_none_or(|room| room >= INDEX_ROOM) {
+    let lacks_room = |disk: StatVfs| disk.f_bavail.saturating_mul(disk.f_frsize) < INDEX_ROOM;
+    if index.exists() || !path.parent().and_then(|folder| statvfs(folder).ok()).is_some_and(lacks_room) {
         match connect_by(path, earlier, SHARED) {
-            Err(DatabaseError::Database { source, .. }) if cannot_write(&source) => why = source.to_string(),
+            Err(DatabaseError::Database { source, .. }) if cannot_write(&source) => {}
             connected => return connected,
         }
     }
     let connected = connect_by(path, earlier, ALONE)?;
-    tracing::warn!(
-        why,
-        "the index of the log is in memory; until the next start no other program can use the database"
-    );
+    tracing::warn!("the disk has no room; until the next start, no other program can use the database");
     Ok(connected)
 }
 
 /// Returns true for a full disk, a quota, and a limit on the size of files, among others.
 fn cannot_write(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+}
+
+fn lacks_room(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 fn connect_by(path: &Path, earlier: EarlierLayout, way: &CStr) -> Result<Connections, DatabaseError> {
@@ -113,8 +113,8 @@ fn connect_by(path: &Path, earlier: EarlierLayout, way: &CStr) -> Result<Connect
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-/// On a full disk, leaves the takeover to the first commit.
-pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<Owner, DatabaseError> {
+/// On a full disk it writes nothing.
+pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
     let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
     // A copy made with hard links is the database of another folder. Taking it over would take it
     // from the process that uses that folder.
@@ -129,21 +129,18 @@ pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<Owner, D
     let (owner, raised) = match taken {
         Err(why) if cannot_write(&why) => {
             tracing::error!(%why, "the store cannot write; reads and revocations go on");
-            return Ok(Owner::UsLater);
+            return Ownership::inherit(writer).map_err(failed);
         }
         taken => taken.map_err(failed)?,
     };
-    match keeper::checkpoint(writer) {
-        Err(why) if !cannot_write(&why) => return Err(failed(why)),
-        _ => {}
-    }
+    // The keeper repeats both.
+    let checkpointed = keeper::checkpoint(writer);
+    checkpointed.or_else(|why| if cannot_write(&why) { Ok(()) } else { Err(failed(why)) })?;
     match raised.write(path) {
-        Err(why) if matches!(why.kind(), StorageFull | QuotaExceeded | FileTooLarge) => {
-            tracing::warn!(%why, "the watermark of the database could not be raised");
-        }
-        written => written.map_err(|source| DatabaseError::File { path: watermark::path_of(path), source })?,
+        Err(why) if lacks_room(&why) => tracing::warn!(%why, "the watermark of the database could not be raised"),
+        raised => raised.map_err(|source| DatabaseError::File { path: watermark::path_of(path), source })?,
     }
-    Ok(Owner::Us(owner))
+    Ok(owner)
 }
 
 pub(super) fn load_target_locks(writer: &Connection) -> Result<(), DatabaseError> {

@@ -7,8 +7,7 @@
 
 use super::fault::Fault;
 use rusqlite::Connection;
-use std::cell::Cell;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,17 +16,8 @@ pub(super) struct Ownership {
     folder: PathBuf,
     /// The database, its log and the index of the log.
     files: Vec<(PathBuf, FileId)>,
-    owner: Cell<Owner>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// The process only reads.
-    Nobody,
-    /// This process, under this mark.
-    Us([u8; 16]),
-    /// This process, from its first commit on.
-    UsLater,
+    /// `None` if the process only reads.
+    owner: Option<[u8; 16]>,
 }
 
 /// File system and inode.
@@ -39,8 +29,13 @@ impl Ownership {
         writer.query_row("UPDATE identity SET owner = randomblob(16) RETURNING owner", [], |row| row.get(0))
     }
 
+    /// Continues as the former owner, which has ended: on a full disk nothing can be written.
+    pub(super) fn inherit(writer: &Connection) -> rusqlite::Result<[u8; 16]> {
+        writer.query_row("SELECT owner FROM identity", [], |row| row.get(0))
+    }
+
     /// Takes a database that has been written to before.
-    pub(super) fn of(database: &Path, owner: Owner) -> io::Result<Self> {
+    pub(super) fn of(database: &Path, owner: Option<[u8; 16]>) -> io::Result<Self> {
         let file = |end: &str| {
             let mut name = database.as_os_str().to_owned();
             name.push(end);
@@ -49,39 +44,26 @@ impl Ownership {
             io::Result::Ok((path, id))
         };
         let folder = database.parent().unwrap_or(database).to_owned();
-        let mut files = vec![file("")?, file("-wal")?];
-        match file("-shm") {
-            // It is in memory.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            index => files.push(index?),
-        }
-        Ok(Self { folder, files, owner: Cell::new(owner) })
+        // The index may be in memory.
+        let ends = ["", "-wal", "-shm"].into_iter().filter(|end| *end != "-shm" || file(end).is_ok());
+        Ok(Self { folder, files: ends.map(file).collect::<io::Result<_>>()?, owner })
     }
 
-    /// Runs inside a transaction that is about to be committed. Returns the owner to
-    /// [set](Self::set) afterwards.
-    pub(super) fn check(&self, transaction: &Connection, is_changed: bool) -> Result<Owner, Fault> {
+    /// Runs inside a transaction that is about to be committed.
+    pub(super) fn check(&self, transaction: &Connection) -> Result<(), Fault> {
         let Self { folder, files, owner } = self;
         if files.iter().any(|(path, was)| !id(path).is_ok_and(|is| is == *was)) {
             let folder = folder.display();
             let why = "was removed or replaced, and nothing is written until it is back";
             return Err(Fault::unavailable(format!("the database that was opened in `{folder}` {why}")));
         }
-        let mark = match owner.get() {
-            Owner::Us(mark) => mark,
-            Owner::UsLater if is_changed => return Ok(Owner::Us(Self::take(transaction)?)),
-            owner => return Ok(owner),
-        };
+        let Some(owner) = owner else { return Ok(()) };
         let ours = "SELECT owner IS ?1 FROM identity";
-        if transaction.prepare_cached(ours)?.query_row([mark], |row| row.get(0))? {
-            return Ok(Owner::Us(mark));
+        if transaction.prepare_cached(ours)?.query_row([owner], |row| row.get(0))? {
+            return Ok(());
         }
         let folder = folder.display();
         Err(Fault::unavailable(format!("another process has taken over the database in `{folder}`; stop this one")))
-    }
-
-    pub(super) fn set(&self, owner: Owner) {
-        self.owner.set(owner);
     }
 }
 

@@ -187,7 +187,7 @@ fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>;
         })
         .into_iter()
         .unzip();
-    let ownership = Ownership::of(&database(folder.path()), Owner::Nobody).unwrap();
+    let ownership = Ownership::of(&database(folder.path()), None).unwrap();
     let _ = commit(&mut connection, &ownership, requests.into_iter(), &mut iter::empty(), &WriteCounts::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
@@ -244,7 +244,7 @@ fn a_transaction_that_cannot_begin_is_answered() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn WriteJob> = Box::new(AnsweredWrite::new(|_: &Connection| Ok(()), reply));
-    let ownership = Ownership::of(&database(folder.path()), Owner::Nobody).unwrap();
+    let ownership = Ownership::of(&database(folder.path()), None).unwrap();
     commit(&mut connection, &ownership, [request].into_iter(), &mut iter::empty(), &WriteCounts::default())
         .unwrap_err();
     assert!(answer.try_recv().unwrap().unwrap_err().to_string().contains("locked"));

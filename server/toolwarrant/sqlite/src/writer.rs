@@ -180,7 +180,6 @@ fn write(
 ) -> Result<Option<usize>, Failed> {
     let everything = |why: rusqlite::Error| Failed::Everything(why.into());
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(everything)?;
-    let before = transaction.total_changes();
     for next in 0.. {
         if next == taken.len() {
             let Some(request) = requests.next() else { break };
@@ -191,10 +190,8 @@ fn write(
         }
     }
     // As late as possible, because a committed transaction is acknowledged.
-    let is_changed = transaction.total_changes() > before;
-    let owner = ownership.check(&transaction, is_changed).map_err(Failed::Everything)?;
+    ownership.check(&transaction).map_err(Failed::Everything)?;
     transaction.commit().map_err(|why| Failed::Commit(why.into()))?;
-    ownership.set(owner);
     Ok(None)
 }
 

@@ -6,11 +6,11 @@ use crate::error::OperatorError;
 use crate::names::Names;
 use clap::{Arg, Command};
 use clap_complete::{Shell, generate};
-use rustix::fs::Mode;
-use std::fs::create_dir_all;
+use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+use std::fs::{File, create_dir_all};
 use std::io::{self, Write};
-use std::path::Path;
-use toolwarrant_base::open_folder::OpenFolder;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "completions/{program}.bash"),
@@ -20,6 +20,10 @@ const COMPLETIONS: [(Shell, &str); 3] = [
 
 /// The folder of the completions.
 const INNER: &str = "completions";
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+const NEW_FILE: OFlags = OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("{program}.service", include_str!("../files/unit.service")),
@@ -70,21 +74,22 @@ pub(super) fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Ope
     if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(OperatorError::refusal(format!("{} is not empty; name a new folder", folder.display())));
     }
-    let opened =
-        create_dir_all(folder).and_then(|()| OpenFolder::open(folder)).map_err(|error| failed(folder, error))?;
+    // With a separator at its end, a path leads through a link.
+    let folder: &Path = &folder.components().collect::<PathBuf>();
+    let opened = create_dir_all(folder).and_then(|()| Ok(open(folder, FOLDER, Mode::empty())?));
+    let opened = opened.map_err(|error| failed(folder, error))?;
     fill(&opened, files).map_err(|(name, error)| failed(&folder.join(name), error))
 }
 
-/// Another user may change the folder meanwhile.
-fn fill<'f>(folder: &OpenFolder, files: &'f [(String, String)]) -> Result<(), (&'f str, io::Error)> {
-    let inner = folder.make(INNER.as_ref()).map_err(|error| (INNER, error))?;
+/// Follows no link and replaces nothing that another user puts into the folder meanwhile.
+fn fill<'f>(folder: &OwnedFd, files: &'f [(String, String)]) -> Result<(), (&'f str, io::Error)> {
+    let made =
+        mkdirat(folder, INNER, Mode::from_raw_mode(0o777)).and_then(|()| openat(folder, INNER, FOLDER, Mode::empty()));
+    let inner = &made.map_err(|error| (INNER, error.into()))?;
     for (path, text) in files {
-        let (folder, name) = match path.split_once('/') {
-            Some((INNER, name)) => (&inner, name),
-            _ => (folder, &**path),
-        };
-        let made = folder.create(name.as_ref(), Mode::from_raw_mode(0o666));
-        made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| (&**path, error))?;
+        let (folder, name) = path.split_once('/').map_or((folder, &**path), |(_, name)| (inner, name));
+        let made = openat(folder, name, NEW_FILE, Mode::from_raw_mode(0o666)).map_err(io::Error::from);
+        made.and_then(|file| File::from(file).write_all(text.as_bytes())).map_err(|error| (&**path, error))?;
     }
     Ok(())
 }
@@ -105,23 +110,19 @@ mod tests {
             |to, at| symlink(to.join("new"), at),
             |_, at| fs::write(at, "theirs"),
         ];
-        for (name, take) in ["one", "completions"].into_iter().flat_map(|name| takes.map(|take| (name, take))) {
+        for (name, take) in ["one", INNER].into_iter().flat_map(|name| takes.map(|take| (name, take))) {
             let home = tempfile::tempdir().unwrap();
             let [folder, other] = ["folder", "other"].map(|name| home.path().join(name));
-            fs::create_dir(&folder).unwrap();
-            fs::create_dir(&other).unwrap();
+            [&folder, &other].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
             fs::write(other.join("file"), "root's").unwrap();
-            let opened = OpenFolder::open(&folder).unwrap();
+            let opened = open(&folder, FOLDER, Mode::empty()).unwrap();
             take(&other, &folder.join(name)).unwrap();
             let (refused, error) = fill(&opened, &files).unwrap_err();
             assert_eq!((refused, error.kind()), (name, io::ErrorKind::AlreadyExists));
-            assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "root's", "{name}");
-            assert_eq!(other.read_dir().unwrap().count(), 1, "{name}");
-            // The way to the folder, too.
-            fs::rename(&folder, home.path().join("before")).unwrap();
-            symlink(&other, &folder).unwrap();
-            assert!(write(&folder, &files).is_err() && OpenFolder::open(&folder.join("")).is_err());
-            assert_eq!(other.read_dir().unwrap().count(), 1, "{name}");
+            fs::remove_file(other.join("file")).unwrap();
+            symlink(&other, home.path().join("link")).unwrap();
+            assert!(write(&home.path().join("link/"), &files).is_err());
+            assert_eq!(other.read_dir().unwrap().count(), 0, "{name}");
         }
     }
 }

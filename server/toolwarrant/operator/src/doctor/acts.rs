@@ -1,6 +1,6 @@
 //! The check that acts and their lines in the audit trail agree.
 
-use super::Found;
+use super::{Found, unreadable};
 use crate::data::AUDIT;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ struct SeenLine {
 pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Found {
     let trail = folder.join(AUDIT);
     let read = tokio::task::spawn_blocking(move || read_lines(&trail)).await;
-    let (mut lines, oldest, whole) = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let (mut lines, oldest, whole) = read.map_err(unreadable)?.map_err(unreadable)?;
     let anchor = store.audit_anchor().await?;
     let whole = whole && anchor.is_some_and(|anchor| anchor.pruned.number == 0);
     let since = oldest.filter(|_| !whole).map(|oldest| oldest.plus(LINE_DELAY));

@@ -1,6 +1,6 @@
 //! The check that the contract can read the command of every task in flight.
 
-use super::Found;
+use super::{Found, unreadable};
 use crate::data;
 use crate::names::Names;
 use std::path::Path;
@@ -14,7 +14,7 @@ use toolwarrant_tasks::store::OpenTask;
 const PAGE: u32 = 10_000;
 
 pub(super) async fn find_unreadable(folder: &Path, names: &Names, catalogue: &Catalogue, store: &dyn Store) -> Found {
-    let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
+    let key = data::read_master_key(folder).map_err(unreadable)?;
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (mut found, mut last) = (Vec::new(), None);
     loop {
