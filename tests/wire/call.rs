@@ -6,10 +6,15 @@ use crate::harness::{self, Key};
 use cloudphone::phones::contract::CATALOGUE;
 use driver::wait_for;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::future::pending;
 use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::process::Command;
 use toolwarrant_signing::{Request, header, sign};
 
@@ -186,6 +191,40 @@ async fn a_refusal_that_a_repeat_can_mend_has_an_exit_code_of_its_own() {
         (75, "unreachable"),
     ];
     assert_eq!(seen, expected.map(|(code, error)| (code, error.to_owned())));
+}
+
+#[tokio::test]
+async fn a_signed_read_from_before_a_start_is_signed_again_if_the_server_takes_it_soon() {
+    let key = Key { id: "cpk_1".to_owned(), secret: "cps_1".to_owned() };
+    for (wait, expected, requests) in [(0, 0, 2), (6, 75, 1)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let seen = AtomicUsize::new(0);
+        let serving = async {
+            let mut nonces = BTreeSet::new();
+            let refusal =
+                json!({"code": "overloaded", "message": "later", "retryable": true, "retry_after_seconds": wait});
+            for (status, body) in
+                [(format!("503 Busy\r\nRetry-After: {wait}"), refusal), ("200 OK".to_owned(), json!({}))]
+            {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                let mut head = String::new();
+                let mut lines = BufReader::new(&mut stream);
+                while !head.ends_with("\r\n\r\n") && lines.read_line(&mut head).await.expect("a head") > 0 {}
+                nonces.extend(head.lines().find_map(|line| line.strip_prefix("x-nonce: ").map(str::to_owned)));
+                let answer =
+                    format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.expect("sent");
+                seen.store(nonces.len(), Relaxed);
+            }
+            pending::<Said>().await
+        };
+        let said = tokio::select! {
+            said = client(&url, &key, &["call", "list_devices", "--v1"]) => said,
+            said = serving => said,
+        };
+        assert_eq!((said.code, seen.load(Relaxed)), (expected, requests), "{wait} s: {}", said.err);
+    }
 }
 
 #[tokio::test]

@@ -99,7 +99,8 @@ fn add_strangers(data: &Path, count: usize) -> Result<()> {
     for insert in [applications, grants] {
         transaction.execute(&format!("{numbers} {insert}"), [count as i64])?;
     }
-    let key = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed) VALUES (?1, ?2, 0, ?3, ?4)";
+    let key =
+        "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed) VALUES (?1, ?2, 0, ?3, ?4)";
     for n in 1..=count {
         let (id, application) = (format!("cpk_ffff{n:012x}"), format!("app_{n:016x}"));
         let SecretRow { verifier, sealed, .. } = access.secret(&application, &id, &id, Timestamp(0))?;

@@ -8,8 +8,8 @@ use crate::cli::CallOptions;
 use crate::connection::{Connection, HttpAnswer, Repeat};
 use crate::error::ClientError;
 use crate::sign::{content, fresh_nonce, now, sign_with};
-use http::Request;
 use http::header::CONTENT_TYPE;
+use http::{Request, StatusCode};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -65,6 +65,10 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
     let succeeded = result["status"].as_str().is_some_and(|status| SUCCEEDED.contains(&status));
     Ok(Called { result, succeeded })
 }
+
+/// In seconds. If the clocks are right, a server knows after this time that it has not answered a
+/// read before.
+const START: u32 = 5;
 
 /// In seconds. Some gateways end a request after 30.
 const HOLD: u32 = 25;
@@ -168,7 +172,14 @@ impl Caller<'_> {
             let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
             request.body(body.clone().into())
         };
-        let answer = self.connection.send(tool.repeat(), request).await?;
+        let mut answer = self.connection.send(tool.repeat(), &request).await?;
+        // A server takes no read that was signed before its start.
+        if let (true, StatusCode::SERVICE_UNAVAILABLE, Some(seconds @ ..=START)) =
+            (tool.reads, answer.status, answer.retry_after)
+        {
+            tokio::time::sleep(Duration::from_secs(seconds.into())).await;
+            answer = self.connection.send(tool.repeat(), &request).await?;
+        }
         let value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer))?;
         if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer)) }
     }

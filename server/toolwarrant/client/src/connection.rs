@@ -39,7 +39,7 @@ pub(crate) struct HttpAnswer {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
     pub(crate) key_id: String,
-    retry_after: Option<u32>,
+    pub(crate) retry_after: Option<u32>,
     content: Option<String>,
 }
 

@@ -2,14 +2,13 @@
 //!
 //! Each key has its own nonces, which end with it. A nonce is used only if the budget admits its
 //! request. So the budget bounds them, and a refused request leaves nothing behind. Nonces of this
-//! run are in memory. Nonces of requests that may change something are on the disk before they have
-//! an effect, and storage refuses one twice. Nonces of reads are stored at a stop ([`dump_reads`]),
-//! or before the answer if the request was signed ahead of the server's clock. After a start
-//! without a stop, reads that were signed before must be signed again. Start at [`Nonces::take`].
+//! run are in memory. A nonce is also on the disk before its request has an effect or an answer,
+//! and storage refuses it twice. A read needs this only if another run may see its time of signing
+//! as the present. All other reads are older than the next start, so that they must be signed again
+//! after it. Start at [`Nonces::take`].
 
 use crate::access::{Access, NONCE_KEPT, Principal, UsedNonce};
 use crate::limit::RetryAfter;
-use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -24,14 +23,13 @@ const STORED_LONGER: Duration = LEAP;
 /// Time that may be missing in the last record of the clock: twice the interval.
 const UNRECORDED: Duration = Duration::from_mins(2);
 
-/// Between machines with one store: each clock may be a second off.
+/// Between machines with one store: each clock may be a second off. A time server also corrects a
+/// clock by so much between two runs.
 const MACHINES_APART: Duration = Duration::from_secs(2);
 
 /// With a larger lead of the wall clock, the nonces of reads are stored before the answer. Time
 /// servers correct by less.
-const AHEAD: Duration = Duration::from_mins(1);
-
-const ROW_PAIRS: usize = 256;
+const AHEAD: Duration = Duration::from_secs(30);
 
 /// Minutes that [`NONCE_KEPT`] touches. The nonces of a key take at most their budgets.
 const MINUTES: usize = 12;
@@ -48,6 +46,8 @@ pub struct Nonces {
     clock: Clock,
     /// The latest wall time that an earlier run can have seen.
     started: Timestamp,
+    /// Earlier runs have stored nonces of reads that were signed until then, in Unix seconds.
+    stored: u64,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
 }
@@ -76,8 +76,8 @@ impl Nonces {
     pub fn new(clock: Clock) -> Self {
         let (now, wall) = (clock.now(), clock.wall());
         // The wall clock was set back since the last run if it is behind the clock of the process.
-        let started = if now > wall { now.plus(UNRECORDED) } else { wall };
-        Self { clock, started, floor: None }
+        let started = if now > wall.plus(MACHINES_APART) { now.plus(UNRECORDED) } else { now.max(wall) };
+        Self { clock, started, stored: 0, floor: None }
     }
 
     /// Refuses requests that were signed until a restore: the nonces before it are unknown.
@@ -92,24 +92,15 @@ impl Nonces {
         Self { started: self.started.plus(MACHINES_APART), ..self }
     }
 
-    pub fn load_reads(&self, access: &Access, rows: &[Box<[u8]>]) {
-        let is_whole = rows.iter().any(|row| **row == *end_of_dump());
-        let keys: HashMap<_, _> = access.all_nonces().into_iter().collect();
-        for nonces in keys.values().filter(|_| !is_whole) {
+    /// Continues after earlier runs with these keys. `first` is the first of the stored nonces of
+    /// reads, in their order.
+    #[must_use]
+    pub fn after_runs(self, access: &Access, first: Option<&[u8]>) -> Self {
+        for nonces in access.all_nonces() {
             ignore_poison(nonces.0.lock()).dropped = self.started;
         }
-        for row in rows {
-            let mut parts = row.splitn(2, |byte| *byte == b'\n');
-            let key = parts.next().and_then(|key_id| keys.get(str::from_utf8(key_id).ok()?));
-            let (Some(nonces), Some(numbers)) = (key, parts.next()) else { continue };
-            let mut memory = ignore_poison(nonces.0.lock());
-            for [hash, signed] in pairs(numbers) {
-                match hash {
-                    0 => memory.dropped = memory.dropped.max(Timestamp(signed)),
-                    _ => memory.insert(hash, Timestamp(signed), self.clock.now(), KEY_MAX),
-                }
-            }
-        }
+        let latest = first.and_then(|entry| entry.first_chunk());
+        Self { stored: latest.map_or(0, |latest| !u64::from_be_bytes(*latest)), ..self }
     }
 
     /// Checks the time of signing, in Unix seconds, against the wall clock.
@@ -146,42 +137,14 @@ impl Nonces {
         memory.insert(hash, signed, now, most);
         drop(memory);
         let until = now.max(signed).plus(NONCE_KEPT + STORED_LONGER);
-        // A clock that went far ahead may be put right again before the next start.
-        let ahead = timestamp > wall.min(now.plus(AHEAD)).0 / 1000;
-        let entry = match (reads, ahead) {
-            (false, _) => [&*key.key_id, nonce].join("\n").into_bytes().into(),
-            (true, true) => row(&key.key_id, &[[hash, signed.0]]),
-            (true, false) => Box::default(),
+        let trusted = wall.min(self.clock.floor().plus(AHEAD)).0 / 1000;
+        let entry = match reads {
+            true if timestamp <= trusted && timestamp > self.stored => Vec::new(),
+            true => [&(!timestamp).to_be_bytes(), key.key_id.as_bytes(), b"\n", nonce.as_bytes()].concat(),
+            false => [&*key.key_id, nonce].join("\n").into_bytes(),
         };
-        Ok(UsedNonce { entry, reads, until, ahead, stored: AtomicBool::new(false) })
+        Ok(UsedNonce { entry: entry.into(), reads, until, stored: AtomicBool::new(false) })
     }
-}
-
-#[must_use]
-pub fn dump_reads(access: &Access) -> Vec<Box<[u8]>> {
-    let mut rows = vec![end_of_dump()];
-    for (key_id, nonces) in access.all_nonces() {
-        let memory = ignore_poison(nonces.0.lock());
-        let pairs = memory.order.iter().map(|used| [used.hash, used.signed.0]);
-        let pairs: Vec<_> = [[0, memory.dropped.0]].into_iter().chain(pairs).collect();
-        rows.extend(pairs.chunks(ROW_PAIRS).map(|pairs| row(&key_id, pairs)));
-    }
-    rows
-}
-
-fn row(key_id: &str, pairs: &[[u64; 2]]) -> Box<[u8]> {
-    let numbers = pairs.as_flattened().iter().flat_map(|number| number.to_be_bytes());
-    key_id.bytes().chain([b'\n']).chain(numbers).collect()
-}
-
-/// Shows that a dump is whole, and that its program hashed nonces as this one does.
-fn end_of_dump() -> Box<[u8]> {
-    [b"\n".as_slice(), &hash("").to_be_bytes()].concat().into()
-}
-
-fn pairs(row: &[u8]) -> impl Iterator<Item = [u64; 2]> {
-    let number = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
-    row.as_chunks::<8>().0.as_chunks::<2>().0.iter().map(move |[hash, signed]| [number(hash), number(signed)])
 }
 
 fn hash(nonce: &str) -> u64 {

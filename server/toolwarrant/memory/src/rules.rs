@@ -18,14 +18,13 @@ impl Integrity for Memory {
         let tables = self.lock();
         let ended = || tables.tasks.values().filter_map(|row| row.record.task.finished_at);
         let events = || tables.tasks.values().flat_map(|row| row.timeline.iter().skip(1).map(|event| event.at));
-        let marks = tables.marks.values().filter(|until| until.0 > 0);
         let figure =
             |what, times: Vec<Timestamp>| Figure { what, rows: times.len() as u64, oldest: times.into_iter().min() };
         now(vec![
             figure("ended tasks", ended().collect()),
             figure("timelines of tasks", events().collect()),
             figure("cool-downs", tables.cool_downs.values().map(|cool_down| cool_down.until).collect()),
-            figure("deduplication keys", marks.copied().collect()),
+            figure("deduplication keys", tables.marks.values().copied().collect()),
             figure("ledger", tables.ledger.iter().map(|row| row.at).collect()),
             figure("acts", tables.acts.iter().map(|(act, _)| act.at).collect()),
             figure("acts without a line", tables.acts.iter().filter(|(_, has)| !has).map(|(act, _)| act.at).collect()),

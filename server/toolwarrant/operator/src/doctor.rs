@@ -102,7 +102,7 @@ const CONTENT: Description = Description(
 );
 const KEY: Description = Description(
     "master key",
-    "it opens the secrets of every key, which were made for that key and its application",
+    "it opens the secrets of every key",
     "restore the master.key that this data was created with; without it, every application needs a new key. If it is the right one, \
      what it does not open was changed or is damaged, and is refused: find out who else can write to the database, revoke that key, \
      and give its application a new one",

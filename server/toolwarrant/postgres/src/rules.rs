@@ -151,7 +151,7 @@ pub(crate) async fn figures(client: &Client) -> Result<Vec<Figure>, StoreError> 
             "cool-downs",
             "SELECT count(*) AS rows, min(until) AS oldest FROM target WHERE task IS NULL AND until IS NOT NULL",
         ),
-        ("deduplication keys", "SELECT count(*) AS rows, min(until) AS oldest FROM mark WHERE until > 0"),
+        ("deduplication keys", "SELECT count(*) AS rows, min(until) AS oldest FROM mark"),
         ("ledger", "SELECT count(*) AS rows, min(at) AS oldest FROM ledger"),
         ("acts", "SELECT count(*) AS rows, min(at) AS oldest FROM act"),
         ("acts without a line", "SELECT count(*) AS rows, min(at) AS oldest FROM act WHERE NOT has_line"),

@@ -72,8 +72,8 @@ impl Core {
         if shared.is_some() {
             nonces = nonces.after_another_machine();
         }
-        let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
-        nonces.load_reads(&registry.access(), &reads);
+        let read = engine.first_read().await.context("cannot read the nonces of signed requests")?;
+        nonces = nonces.after_runs(&registry.access(), read.as_deref());
         Ok(Self { engine, keeper, audit, nonces, without_address })
     }
 

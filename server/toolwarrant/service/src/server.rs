@@ -23,7 +23,6 @@ use tokio::time::timeout;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_console::Console;
-use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::keep_passes;
 use toolwarrant_core::registry::Durability;
@@ -236,7 +235,6 @@ impl Server {
             {
                 status.set_handing_over();
                 let held = work.stop_behind(gate, &engine).await;
-                keep_reads(&engine, &context).await;
                 leader.hand_over().await;
                 drop(held);
             }
@@ -269,9 +267,6 @@ impl Server {
         }
         status.release().await;
         let settled = context.registry.settle().await;
-        if context.shared.is_none() {
-            keep_reads(&engine, &context).await;
-        }
         stopped?;
         report_pending(settled)?;
         folder.end_run();
@@ -378,12 +373,6 @@ fn watch(monitor: Monitor) -> Background {
         stopped.await;
         monitor.close().await;
     })
-}
-
-async fn keep_reads(engine: &Engine, context: &OperatorContext) {
-    if let Err(error) = engine.keep_reads(dump_reads(&context.registry.access())).await {
-        tracing::warn!(%error, "the nonces of reads could not be stored; clients must sign reads again after the start");
-    }
 }
 
 /// Twice the time that the store waits for another program that holds the database.

@@ -96,7 +96,7 @@ pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
         ("ended tasks", "SELECT count(*), min(finished_at) FROM task WHERE terminal = 1"),
         ("timelines of tasks", "SELECT count(*), min(at) FROM task_event"),
         ("cool-downs", "SELECT count(*), min(until) FROM settling"),
-        ("deduplication keys", "SELECT count(*), min(until) FROM mark WHERE until > 0"),
+        ("deduplication keys", "SELECT count(*), min(until) FROM mark"),
         ("ledger", "SELECT count(*), min(at) FROM ledger"),
         ("acts", "SELECT count(*), min(at) FROM act"),
         ("acts without a line", "SELECT count(*), min(at) FROM act WHERE has_line = 0"),

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
-use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
@@ -108,25 +108,9 @@ impl Engine {
         }
     }
 
-    /// Deletes the nonces that [`Self::keep_reads`] has stored, so that they never serve for two
-    /// starts.
-    pub async fn take_reads(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
-        let store = &self.parts.store;
-        let mut rows: Vec<Box<[u8]>> = Vec::new();
-        loop {
-            let page = store.marks(READS, rows.last().cloned(), PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            rows.extend(page);
-        }
-        while store.purge_marks(READS_UNTIL.plus(Duration::from_millis(1)), PAGE).await? == PAGE {}
-        Ok(rows)
-    }
-
-    pub async fn keep_reads(&self, rows: Vec<Box<[u8]>>) -> Result<(), StoreError> {
-        let rows = rows.into_iter().map(|key| DeduplicationKey { space: READS, key, until: READS_UNTIL });
-        self.parts.store.mark(rows.collect()).await
+    /// Returns the first of the stored nonces of reads.
+    pub async fn first_read(&self) -> Result<Option<Box<[u8]>>, StoreError> {
+        Ok(self.parts.store.marks(READS, None, 1).await?.pop())
     }
 
     #[must_use]
@@ -315,9 +299,6 @@ impl Tasks for Engine {
 const NONCES: &str = "nonce";
 
 const READS: &str = "reads";
-
-/// Before all others, so that a start can delete these rows alone.
-const READS_UNTIL: Timestamp = Timestamp(0);
 
 fn describe_tasks(what: &str, tasks: &BTreeSet<TaskId>) -> Option<String> {
     let mut named: Vec<_> = tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect();

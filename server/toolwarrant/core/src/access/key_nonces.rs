@@ -52,19 +52,18 @@ pub(crate) struct Used {
 
 #[derive(Debug)]
 pub struct UsedNonce {
-    /// As storage keeps it; empty if not stored before the answer.
+    /// As storage keeps it; empty if not stored before the answer. Those of reads begin with the
+    /// complement of the time of signing, so that the latest is the first.
     pub entry: Box<[u8]>,
     pub reads: bool,
     pub until: Timestamp,
-    /// Signed ahead of the server's clocks, perhaps after the next start.
-    pub(crate) ahead: bool,
     pub(crate) stored: AtomicBool,
 }
 
 impl UsedNonce {
     #[must_use]
     pub fn is_due(&self) -> bool {
-        (!self.reads || self.ahead) && !self.stored.load(Relaxed)
+        !self.entry.is_empty() && !self.stored.load(Relaxed)
     }
 
     pub fn set_stored(&self) {

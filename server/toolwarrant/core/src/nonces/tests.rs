@@ -122,12 +122,19 @@ fn a_clock_that_runs_ahead_takes_no_more_memory_and_no_read_is_answered_twice() 
 }
 
 #[test]
-fn the_nonce_of_a_read_is_stored_only_if_it_was_signed_ahead_of_the_clock() {
-    let (nonces, _) = nonces();
+fn the_nonce_of_a_read_is_stored_if_another_run_may_see_its_time_as_the_present() {
+    let wall = Clock::system().wall();
+    let doubtful = Nonces::new(Clock::since(wall.minus(LEAP + Duration::from_hours(1))));
+    let (right, after) = (nonces().0, Nonces { stored: SECOND - 5, ..nonces().0 });
     let key = key(300);
-    for (nonce, timestamp, reads, expected) in
-        [("a", SECOND, true, false), ("b", SECOND + 1, true, true), ("c", SECOND, false, true)]
-    {
+    for (nonce, nonces, timestamp, reads, expected) in [
+        ("a", &right, SECOND, true, false),
+        ("b", &right, SECOND + 1, true, true),
+        ("c", &right, SECOND, false, true),
+        ("d", &after, SECOND - 4, true, false),
+        ("e", &after, SECOND - 5, true, true),
+        ("f", &doubtful, wall.0 / 1000, true, true),
+    ] {
         let used = nonces.take(&key, nonce, timestamp, reads).unwrap();
         assert_eq!(used.is_due(), expected, "{nonce}");
         used.set_stored();

@@ -54,18 +54,19 @@ async fn a_command_or_a_start_that_fails_gives_the_lead_back() {
     let missing = file("missing.toml", "[supplier.van]\npack = 1\naccount_file = \"nowhere\"\n");
     let serve = format!("serve --listen 127.0.0.1:0 --machines {}", cluster.data("machines").display());
     let create = "app create late --permission print";
-    for (line, breaks, why) in [
+    let break_file = |name: &str| match one.join(name) {
+        path if path.is_dir() => fs::remove_dir_all(&path).and_then(|()| fs::write(path, "")),
+        path => fs::remove_file(&path).and_then(|()| fs::create_dir(path)),
+    };
+    for (line, broken, why) in [
         (format!("{create} --config {heavy}"), None, "no van can carry"),
         (format!("supply order van --yes --config {missing}"), None, "nowhere"),
-        (format!("{serve} --config {heavy}"), None, "no van can carry"),
         ("app delete nobody --yes".to_owned(), None, "there is no application"),
-        (create.to_owned(), Some("run"), "one/run"),
+        (serve.clone(), Some("audit"), "cannot write to"),
         (serve.clone(), Some("run"), "one/run"),
+        (create.to_owned(), None, "one/run"),
     ] {
-        if let Some(name) = breaks {
-            let _ = fs::remove_file(one.join(name));
-            let _ = fs::create_dir(one.join(name));
-        }
+        broken.map(break_file).transpose().expect("a file");
         let (code, said) = operate(&one, &cluster.with_store(&line)).await;
         assert!(code != 0 && said.contains(why), "{line}: {code} {said}");
         let (code, said) = operate(&two, &cluster.with_store("app delete nobody --yes --replica two")).await;

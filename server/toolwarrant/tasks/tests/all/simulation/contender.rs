@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::lease::Lease;
-use toolwarrant_core::nonces::{Nonces, dump_reads};
+use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
@@ -307,20 +307,19 @@ impl Pair {
         if !self.world.nature.is(Mutant::NoncesOfOneClock) {
             nonces = nonces.after_another_machine();
         }
-        let reads = engine.take_reads().await?;
+        let read = engine.first_read().await?;
         if !self.world.nature.is(Mutant::BelieveEachRead) {
-            nonces.load_reads(&registry.access(), &reads);
+            nonces = nonces.after_runs(&registry.access(), read.as_deref());
         }
         let body = Arc::clone(body);
         let front = Front { body, epoch, registry, nonces, wall, engine, is_closed: Default::default() };
         let front = Arc::new(front);
-        let Front { body, registry, engine, is_closed, .. } = &*front;
+        let Front { body, engine, is_closed, .. } = &*front;
         self.serve(place, &front);
         Arc::clone(engine).run(async { drop(stopped.await) }).await;
         engine.close();
         *is_closed.write().await = true;
-        let kept = engine.keep_reads(dump_reads(&registry.access())).await;
-        self.world.nature.note(|| format!("process {place} leaves: {kept:?}"));
+        self.world.nature.note(|| format!("process {place} leaves"));
         body.lease.end();
         let claim = Arc::clone(&self.claim);
         body.ask(false, async move { claim.leave(epoch) }).await

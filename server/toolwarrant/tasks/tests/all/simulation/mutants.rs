@@ -81,7 +81,7 @@ const OF_TWO: [(Mutant, u64); 15] = [
     (Mutant::NoFence, 578),
     (Mutant::AcceptanceGivenUp, 6694),
     (Mutant::BelieveEachRead, 6),
-    (Mutant::NoncesOfOneClock, 7762),
+    (Mutant::NoncesOfOneClock, 1498),
     (Mutant::CoolDownOfOneClock, 1064),
     (Mutant::UnstoredRevocation, 2),
 ];
