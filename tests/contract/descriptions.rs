@@ -4,13 +4,11 @@ use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
 use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_reader::model::{Kind, NamedType, ReadersSpec};
-use toolwarrant_reader::{description, load};
+use toolwarrant_reader::{ListForm, description, list_item, load};
 
 const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
@@ -90,33 +88,17 @@ async fn every_text_is_short_enough_for_those_who_read_it() {
     assert!(told.lines().next().is_some_and(|first| fits(first, lead)), "{told}");
 }
 
-/// CONTRIBUTING.md adds a tool without a change of `[readers]`.
+/// Whoever adds a tool, as CONTRIBUTING.md shows it, does not have to change `[readers]`.
 #[test]
-fn the_list_has_room_for_another_tool_of_each_kind() {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
-    let target = "target = { resource = \"device\", arg = \"device_id\"";
-    let args = "[tool.args]\ndevice_id = { type = \"DeviceId\", doc = \"As it was given to you.\" }";
-    for kind in [
-        "permission = \"device_read\"\neffect = \"read\"\nresult = \"DevicePage\"".to_owned(),
-        format!("permission = \"stream\"\neffect = \"issue\"\nresult = \"ScreenSession\"\n{target} }}\n{args}"),
-        format!(
-            "permission = \"device\"\neffect = \"task\"\n{target}, requires = \"power\" }}\n\
-             task = {{ probe = \"power_state\", idempotent = true, settle_seconds = 15, deadline_seconds = 60 }}\n{args}"
-        ),
-    ] {
-        let home = TempDir::new().expect("a folder");
-        let texts = "title = \"Do another thing\"\nsummary = \"Does another thing with a cloud phone, and says so.\"\nuse_when = \"when it is asked for.\"";
-        for file in load(&spec).expect("a contract").files {
-            let inside = file.strip_prefix(&spec).expect("a file of the contract");
-            let more = if inside.ends_with("devices.toml") {
-                format!("\n[[tool]]\nname = \"do_other\"\n{texts}\n{kind}\n")
-            } else {
-                String::new()
-            };
-            fs::create_dir_all(home.path().join("tools")).expect("a folder");
-            fs::write(home.path().join(inside), fs::read_to_string(&file).expect("a file") + &more).expect("written");
-        }
-        load(home.path()).unwrap_or_else(|report| panic!("{report}"));
+fn the_tools_of_the_specification_leave_room_for_another_one() {
+    const ROOM: usize = 1_500;
+    const OWN: &str = "list_devices get_device get_task create_session set_proxy clear_proxy set_power";
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
+    let ReadersSpec { list, list_with_outputs, .. } = contract.readers;
+    for (form, limit) in [(ListForm::Plain, list), (ListForm::WithOutputs, list_with_outputs)] {
+        let own = contract.tools().filter(|tool| OWN.split(' ').any(|name| name == tool.name));
+        let length: usize = own.map(|tool| list_item(&contract, tool, form).chars().count() + 1).sum();
+        assert!(length + ROOM <= limit as usize, "{form:?}: {length} of {limit}");
     }
 }
 
