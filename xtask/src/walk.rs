@@ -2,8 +2,7 @@
 //!
 //! The word after the language of a code block is the kind of the step:
 //!
-//! * `file=FILE` is a new file; `append=FILE` and `over=FILE` are edits: at the end of a file, or
-//!   in place of the method of the same name.
+//! * `file=FILE` is a new file; `over=FILE` is an edit, in place of the method of the same name.
 //! * `run` is lines of shell, `serve=TEXT` a line that keeps running after it has printed that
 //!   text.
 //! * `says` is the output of the step before; `...` stands for any text.
@@ -61,14 +60,10 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
         let (what, value) = info.split_once('=').unwrap_or((info, ""));
         println!("> {info}");
         match what {
-            "append" | "over" => {
+            "over" => {
                 edited = place.root.join(value);
                 let file = fs::read_to_string(&edited).with_context(|| value.to_owned())?;
-                let written = match what {
-                    "append" => format!("{file}\n{text}"),
-                    _ => over(&file, &text)?,
-                };
-                fs::write(&edited, written)?;
+                fs::write(&edited, over(&file, &text)?)?;
             }
             "file" => {
                 edited = place.root.join(value);

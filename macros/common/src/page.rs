@@ -15,14 +15,12 @@ pub fn table_row<const N: usize>(cells: [String; N]) -> String {
 }
 
 fn escape_cell(text: &str) -> String {
-    let mut cell = String::with_capacity(text.len());
-    for (n, part) in text.replace("\r\n", "\n").replace('\n', " ").split('|').enumerate() {
-        if n > 0 {
-            let slashes = cell.len() - cell.trim_end_matches('\\').len();
-            cell += &"\\".repeat(slashes + 1);
-            cell.push('|');
+    let escape = |part: &str| match part.strip_suffix('|') {
+        Some(before) => {
+            let slashes = before.len() - before.trim_end_matches('\\').len();
+            format!("{before}{}|", "\\".repeat(slashes + 1))
         }
-        cell += part;
-    }
-    cell
+        None => part.to_owned(),
+    };
+    text.replace("\r\n", "\n").replace('\n', " ").split_inclusive('|').map(escape).collect()
 }

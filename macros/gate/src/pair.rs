@@ -156,24 +156,22 @@ fn expand_cases(facts: &mut Facts, other: &Facts) {
     }
 }
 
-/// Writes a set in one way: ranges of characters are merged.
+/// Merges the ranges of a set of characters, and sorts former names.
 fn sort_set(key: &str, value: &mut Value) {
     let Value::Array(members) = value else { return };
-    match key.rsplit('.').next() {
-        Some("charset") => *members = merge(members).into_iter().map(Value::from).collect(),
-        Some("formerly") => members.sort_by_key(Value::to_string),
-        _ => {}
+    if key.ends_with(".formerly") {
+        members.sort_by_key(Value::to_string);
     }
-}
-
-fn merge(charset: &[Value]) -> Vec<String> {
-    let ends = |range: &str| Some((range.chars().next()?, range.chars().next_back()?));
-    let mut ranges: Vec<_> = charset.iter().filter_map(|range| ends(range.as_str()?)).collect();
-    ranges.sort_unstable();
-    ranges.dedup_by(|next, range| {
-        let touches = u32::from(next.0) <= u32::from(range.1) + 1;
-        range.1 = if touches { range.1.max(next.1) } else { range.1 };
-        touches
-    });
-    ranges.into_iter().map(|(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") }).collect()
+    if key.ends_with(".charset") {
+        let ends = |range: &str| Some((range.chars().next()?, range.chars().next_back()?));
+        let mut ranges: Vec<_> = members.iter().filter_map(|range| ends(range.as_str()?)).collect();
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, range| {
+            let touches = u32::from(next.0) <= u32::from(range.1) + 1;
+            range.1 = if touches { range.1.max(next.1) } else { range.1 };
+            touches
+        });
+        let spell = |(from, to)| if from == to { format!("{from}") } else { format!("{from}-{to}") };
+        *members = ranges.into_iter().map(|range| spell(range).into()).collect();
+    }
 }

@@ -55,12 +55,12 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.split_whitespace().any(|keyword| keyword == name)
 }
 
-/// Returns true for a name that Windows keeps for itself, so that no file can have it there.
-pub(crate) fn is_of_windows(name: &str) -> bool {
-    let is_port = |rest: &str| matches!(rest.as_bytes(), [b'0'..=b'9']);
-    ["aux", "con", "nul", "prn"].contains(&name)
-        || ["com", "lpt"].into_iter().filter_map(|kind| name.strip_prefix(kind)).any(is_port)
-}
+/// Windows keeps these names for itself, so that no file can have one there.
+const OF_WINDOWS: &str = "aux con nul prn com0 com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt0 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 \
+    lpt7 lpt8 lpt9";
 
-pub(crate) const OF_WINDOWS: &str =
-    "Windows keeps the names aux, con, nul, prn, com0 to com9 and lpt0 to lpt9 for itself: choose another";
+/// Returns a help if no file can have the name on Windows.
+pub(crate) fn refuse_for_windows(name: &str) -> Option<String> {
+    let is_kept = OF_WINDOWS.split_whitespace().any(|kept| kept == name);
+    is_kept.then(|| format!("choose another: no file can have these names on Windows: {OF_WINDOWS}"))
+}

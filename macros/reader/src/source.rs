@@ -75,12 +75,10 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
             report.add(Rule::DuplicateName, place, format!("`{}` stands here twice", **name), None);
             continue;
         }
-        if !names::is_snake(name) || names::is_keyword(name) || names::is_of_windows(name) {
-            let help = match names::is_of_windows(name) {
-                true => names::OF_WINDOWS,
-                false => "a file of tools/ is named in lower_snake_case, as the file of its handlers is",
-            };
-            let help = Some(help.to_owned());
+        let kept = names::refuse_for_windows(name);
+        if !names::is_snake(name) || names::is_keyword(name) || kept.is_some() {
+            let spelt = "a file of tools/ is named in lower_snake_case, as the file of its handlers is";
+            let help = kept.or_else(|| Some(spelt.to_owned()));
             report.add(Rule::Name, place, format!("`{}` is no usable name of a file", **name), help);
             known.push(name);
             continue;

@@ -79,7 +79,7 @@ fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, repo
         let shares = lines(contract, tool).into_iter().flatten();
         let shares = shares.map(|part| (part.key.to_owned(), part.text.chars().count())).collect();
         let what = format!("the description of `{}`", tool.name);
-        let message = measure(&what, length, limit, "OpenAI-shaped gateways and Claude Code take");
+        let message = measure(Rule::DescriptionTooLong, &what, length, limit);
         report.add(Rule::DescriptionTooLong, at(file, place.clone()), message, Some(shorten(length - limit, shares)));
     }
     let docs = tool.args.iter().map(|field| field.doc.as_str());
@@ -104,13 +104,8 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let service = files.service.service.as_ref();
     let [list, doc] = [service.map(|service| service.tools.span()), service.map(|service| service.doc.span())];
     let mut bound = |rule, what: &str, length: usize, limit: u32, place: Option<Range<usize>>, help: String| {
-        let whom = match rule {
-            Rule::InstructionsTooLong => "Claude Code takes",
-            Rule::InstructionsLead => "ChatGPT reads",
-            _ => "hosts that show a model all tools at once, such as ChatGPT, take",
-        };
         if length > limit as usize {
-            let message = measure(what, length, limit as usize, whom);
+            let message = measure(rule, what, length, limit as usize);
             report.add(rule, at(SERVICE, place.unwrap_or_default()), message, Some(help));
         }
     };
@@ -157,7 +152,13 @@ fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)
     all.filter(|(_, part)| text.contains(part.as_str())).map(|(key, part)| (key, part.chars().count())).collect()
 }
 
-fn measure(what: &str, length: usize, limit: usize, whom: &str) -> String {
+fn measure(rule: Rule, what: &str, length: usize, limit: usize) -> String {
+    let whom = match rule {
+        Rule::DescriptionTooLong => "OpenAI-shaped gateways and Claude Code take",
+        Rule::InstructionsTooLong => "Claude Code takes",
+        Rule::InstructionsLead => "ChatGPT reads",
+        _ => "hosts that show a model all tools at once, such as ChatGPT, take",
+    };
     format!("{what} has {length} characters, {} more than {whom} whole: {limit}", length.saturating_sub(limit))
 }
 

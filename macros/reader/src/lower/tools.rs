@@ -95,9 +95,8 @@ impl Lowering<'_> {
         let raw::Tool { name, permission, target, effect, http, task, args, example, .. } = &**raw;
         let raw::Tool { title, summary, use_when, not_when, returns, notes, .. } = &**raw;
         require_name(self.file, name, self.report);
-        if names::is_of_windows(name) {
-            let message = format!("no file can be named `{}.json` on Windows", **name);
-            self.add(Rule::Name, name, message, Some(names::OF_WINDOWS.to_owned()));
+        if let Some(help) = names::refuse_for_windows(name) {
+            self.add(Rule::Name, name, format!("no file can be named `{}.json`", **name), Some(help));
         }
         if name.len() > MAX_NAME {
             let message = format!("this name has {} characters; clients take {MAX_NAME}", name.len());
