@@ -88,7 +88,7 @@ async fn every_text_is_short_enough_for_those_who_read_it() {
     assert!(told.lines().next().is_some_and(|first| fits(first, lead)), "{told}");
 }
 
-/// Whoever adds a tool, as CONTRIBUTING.md shows it, does not have to change `[readers]`.
+/// A maintainer can add a tool, as CONTRIBUTING.md shows it, without a change of `[readers]`.
 #[test]
 fn the_tools_of_the_specification_leave_room_for_another_one() {
     const ROOM: usize = 1_500;
