@@ -6,6 +6,7 @@
 
 mod acts;
 mod commands;
+mod found;
 mod server;
 
 use crate::context::{Check, answer};
@@ -16,6 +17,7 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::Explanation;
 use crate::owner::other_owner;
+use found::{Found, unreadable};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs::{File, Metadata};
@@ -272,9 +274,6 @@ pub(crate) async fn examine(
     diagnosis
 }
 
-/// An error that is no failure to read the store counts as a fault.
-type Found = Result<Vec<String>, StoreError>;
-
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct Diagnosis {
     healthy: bool,
@@ -319,10 +318,6 @@ impl Diagnosis {
         let fault = |found: String| json!({"check": check, "found": found});
         found.into_iter().take(FAULTS_SHOWN).chain(more).map(fault).collect()
     }
-}
-
-fn unreadable(error: impl ToString) -> StoreError {
-    StoreError::Corrupt(error.to_string())
 }
 
 fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
