@@ -1,6 +1,7 @@
 //! The screen page: a pass opens one phone in one mode, until the right of its key ends.
 
 use super::{PHONE, TAKEN, take, tenant};
+use crate::harness::stream::NEVER;
 use crate::harness::{Key, Server, Tenant, read, serve_screens};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
@@ -279,7 +280,8 @@ async fn an_application_that_has_few_viewers_gets_a_place_of_one_that_has_most()
     let mut held = JoinSet::new();
     for (n, keys) in keys.iter().enumerate() {
         // An address may have 256 connections.
-        let client = Client::builder().local_address(IpAddr::from([127, 0, 0, 2 + n as u8])).build().expect("a client");
+        let client = Client::builder().local_address(IpAddr::from([127, 0, 0, 2 + n as u8])).timeout(NEVER);
+        let client = client.build().expect("a client");
         let ask = |token: &str, after: &str| {
             let url = format!("http://{}/screen/still?after={after}", server.address);
             client.get(url).bearer_auth(token).send()
