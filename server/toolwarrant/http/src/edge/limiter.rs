@@ -89,11 +89,6 @@ impl ConnectionLimiter {
         self.quotas.bodies.total() + self.quotas.unverified.total()
     }
 
-    #[cfg(test)]
-    pub(super) fn answer_bytes(&self) -> usize {
-        self.quotas.answers.total()
-    }
-
     /// Waits a moment for connections that were given up.
     pub(crate) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         if self.open().leaving >= LEAVING_MAX {

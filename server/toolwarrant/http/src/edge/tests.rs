@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
-use bytes::Bytes;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -131,62 +130,11 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 fn connection(limiter: &Arc<ConnectionLimiter>) -> (Peer, ClientStream<DuplexStream>, DuplexStream) {
-    connection_of([192, 0, 2, 1], limiter)
-}
-
-fn connection_of(
-    address: [u8; 4],
-    limiter: &Arc<ConnectionLimiter>,
-) -> (Peer, ClientStream<DuplexStream>, DuplexStream) {
-    let permit = limiter.acquire(address.into()).expect("a permit");
+    let permit = limiter.acquire([192, 0, 2, 1].into()).expect("a permit");
     let (ours, theirs) = tokio::io::duplex(16 * 1024);
     let connection = Arc::clone(&permit.connection);
     let stream = ClientStream::new(ours, Arc::clone(&connection), &limiter.limits);
     (Peer { address: connection.address, crowded: false, connection }, stream, theirs)
-}
-
-/// Tells whether there is room for an answer of 1 MB.
-async fn long_answer(request: axum::extract::Request) -> (StatusCode, Bytes) {
-    match count_answer(vec![b'x'; 1_000_000].into(), request.extensions().get()) {
-        Some(answer) => (StatusCode::OK, answer),
-        None => (StatusCode::SERVICE_UNAVAILABLE, Bytes::new()),
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn unread_answers_are_bounded_by_address_and_in_all_until_they_are_read_or_given_up() {
-    let limits = Limits { answers_bytes: 8_000_000, answers_bytes_per_address: 3_000_000, ..Limits::default() };
-    let limiter = ConnectionLimiter::new(limits);
-    let (_running, stopping) = watch::channel(());
-    let router = Router::new().route("/", get(long_answer));
-    let server = Server::new(Arc::new(PeerRouter(router)), Arc::clone(&limiter), stopping);
-    let ask = async |last: u8| {
-        let (own, stream, mut client) = connection_of([192, 0, 2, last], &limiter);
-        let server = server.clone();
-        tokio::spawn(async move { server.serve(stream, &own, false).await });
-        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("written");
-        let mut status = [0; 12];
-        client.read_exact(&mut status).await.expect("an answer");
-        (status.ends_with(b"200"), client)
-    };
-    let mut unread = Vec::new();
-    // Each leaves as much for another one as it has.
-    for (last, expected) in [(1, 3), (2, 3), (3, 1), (4, 1), (5, 0)] {
-        for n in 1..=4 {
-            let (is_answered, client) = ask(last).await;
-            assert_eq!(is_answered, n <= expected, "{last}: {n}");
-            unread.push(client);
-        }
-    }
-    unread[0].read_exact(&mut vec![0; 1_000_000]).await.expect("the answer");
-    while limiter.answer_bytes() == 8_000_000 {
-        tokio::task::yield_now().await;
-    }
-    assert!(ask(5).await.0, "what was read is given back");
-    unread.clear();
-    while limiter.answer_bytes() > 0 {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// Returns the seconds until the connection ends. Each text comes after a pause in seconds.
