@@ -40,7 +40,7 @@ fn no_member_has_a_private_name_however_it_is_written_and_other_texts_are_read_a
     for name in escaped.chain([NAME.to_owned(), all, "$serde_json::private::Number".to_owned()]) {
         for text in [
             format!(r#"{{"{name}":"[]"}}"#),
-            format!(r#"[{{"a\\":"\"{{","b":[{{"\"c":1,"{name}" {}: "[]"}}]}}]"#, "\t\n\r "),
+            format!(r#"[{{"a\\":"\"{{","b":[{{"c":1,"{name}" {}: "[]"}}]}}]"#, "\t\n\r "),
             format!(r#"{{"a":"{name}","b":{{"{name}":7}}}}"#),
         ] {
             let read = [json::read::<Value>(&text).err(), json::read_bytes::<Value>(text.as_bytes()).err()];
