@@ -26,6 +26,16 @@ pub(crate) struct Context<H> {
     pub(crate) ids: RequestIds,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub struct ServerProcess<'a> {
+    /// Of the program.
+    pub version: &'a str,
+    /// The path of the public URL, without a slash at its end.
+    pub base: &'a str,
+    /// Stands in request ids.
+    pub id: u32,
+}
+
 impl<H: Handlers> Context<H> {
     /// Counts a failed authentication of an address, and delays its answer after too many.
     pub(crate) async fn strike(&self, sender: Option<&Peer>) {

@@ -1,6 +1,6 @@
 //! The endpoint: passes each request to its transport.
 
-use crate::context::{Context, body_of, empty, refuse, respond};
+use crate::context::{Context, ServerProcess, body_of, empty, refuse, respond};
 use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer, Responder};
 use crate::ids::RequestIds;
 use crate::page::{self, OfferedPage};
@@ -24,16 +24,6 @@ pub struct Endpoint<H> {
     routes: v1::Routes,
     answers: mcp::Answers,
     page: Option<OfferedPage>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ServerProcess<'a> {
-    /// Of the program.
-    pub version: &'a str,
-    /// The path of the public URL, without a slash at its end.
-    pub base: &'a str,
-    /// Stands in request ids.
-    pub id: u32,
 }
 
 impl<H: Handlers> Endpoint<H> {

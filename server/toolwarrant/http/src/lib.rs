@@ -18,6 +18,7 @@ mod site;
 mod v1;
 
 pub use axum::Router;
-pub use endpoint::{Endpoint, ServerProcess};
+pub use context::ServerProcess;
+pub use endpoint::Endpoint;
 pub use page::OfferedPage;
 pub use site::people;

@@ -2,7 +2,7 @@
 //! starts. A result is joined from JSON that already exists; it is not parsed or checked. Start at
 //! [`Answers`].
 
-use crate::endpoint::ServerProcess;
+use crate::context::ServerProcess;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
