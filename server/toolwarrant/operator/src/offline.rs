@@ -114,7 +114,7 @@ impl Offline<MakeParts<'_>> {
         let is_missing = !way.data_given && !folder.is_dir();
         if is_missing && matches!(command, OperatorCommand::Restore { .. } | OperatorCommand::Store(StoreCommand::Init))
         {
-            return Err(no_folder(folder, names));
+            return Err(no_folder(folder, way.data_given, names));
         }
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
@@ -139,7 +139,7 @@ impl Offline<MakeParts<'_>> {
         let begins = way.data_given && (command.row().begins || !store.is_folder());
         let is_begun = if store.is_folder() { has_data(folder, names) } else { is_begun(folder, names) };
         if !begins && !is_begun {
-            return Err(no_folder(folder, names));
+            return Err(no_folder(folder, way.data_given, names));
         }
         if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
             return doctor::examine_offline(folder, names, catalogue, checks).await;
@@ -209,9 +209,10 @@ impl Offline<MakeParts<'_>> {
     }
 }
 
-fn no_folder(folder: &Path, names: &Names) -> OperatorError {
-    let (folder, program) = (folder.display(), names.program);
-    let how = format!("start `{program}` once, or name a folder with --{}", flags::DATA);
+fn no_folder(folder: &Path, is_named: bool, names: &Names) -> OperatorError {
+    let app = format!(" or create an application with `{} app create`", names.program);
+    let (folder, app, flag) = (folder.display(), if is_named { &*app } else { "" }, flags::DATA);
+    let how = format!("start a server once{app}, or choose another folder with --{flag}");
     OperatorError::not_found(format!("there is no database in {folder}; {how}"))
 }
 
