@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -41,7 +40,6 @@ struct Rack {
     taken: AtomicUsize,
     addresses: OnceCell<()>,
     background: Mutex<JoinSet<()>>,
-    folder: TempDir,
 }
 
 impl Rack {
@@ -62,7 +60,6 @@ impl Rack {
             addresses: OnceCell::new(),
             echo: (paths, url),
             background: Mutex::new(background),
-            folder: TempDir::new().expect("a temporary folder"),
         })
     }
 
@@ -91,7 +88,7 @@ impl Rack {
             &ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() },
             (clock.clone(), &Random::System),
         );
-        let adapter = Arc::new(adapter.expect("a folder"));
+        let adapter = Arc::new(adapter.expect("randomness"));
         self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
         adapter
     }

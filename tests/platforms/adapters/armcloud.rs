@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
-use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::files::ServiceFiles;
@@ -45,7 +44,6 @@ struct Account {
     background: Mutex<JoinSet<()>>,
     clock: OnceLock<Clock>,
     staged: Mutex<Vec<(Operation, Mishap, String)>>,
-    folder: TempDir,
 }
 
 impl Account {
@@ -67,7 +65,6 @@ impl Account {
             background: Mutex::new(background),
             clock: OnceLock::new(),
             staged: Mutex::default(),
-            folder: TempDir::new().expect("a temporary folder"),
         })
     }
 
