@@ -68,7 +68,7 @@ fn check(text: &[u8]) -> Result<(), Error> {
     // A private name begins with a dollar sign, or with its only escape. Few texts have either.
     let begins = |rest: &[u8]| memchr(b'$', rest).is_some() || memmem::find(rest, br"\u0024").is_some();
     if memchr2(b'$', b'\\', text).is_some_and(|at| begins(&text[at..])) && has_private_name(text) {
-        return Err(Error::custom(format_args!("no member may have a name that begins with `{PRIVATE}`")));
+        return Err(Error::custom(format_args!("a name of a member begins with `{PRIVATE}`")));
     }
     Ok(())
 }
