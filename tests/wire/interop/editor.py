@@ -79,7 +79,7 @@ def check(name, found, wanted):
 check("no file has a finding", lint(), [])
 
 text = TOOLS.read_text()
-TOOLS.write_text(text.replace("target = { resource", "target = {\n  resource", 1))
+TOOLS.write_text(text.replace("\ntarget = { resource", "\ntarget = {\n  resource", 1))
 check("an inline table may have several lines", lint(), [])
 wrong = text.replace('\neffect = "read"', '\neffect = "raed"', 1).replace("\nsummary = ", "\nsumary = ", 1)
 TOOLS.write_text(wrong)
