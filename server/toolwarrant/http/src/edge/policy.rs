@@ -120,8 +120,10 @@ impl HostOriginPolicy {
     ) -> Result<Option<AllowedOrigin>, HostOriginError> {
         let judged = self.judge_here(head, authority);
         judged.inspect_err(|error| {
-            if self.log.is_due() {
-                tracing::warn!(why = error.words().as_str(), "refused a request");
+            let why = error.words();
+            match self.log.is_due() {
+                true => tracing::warn!(why = why.as_str(), "refused a request"),
+                false => tracing::debug!(why = why.as_str(), "refused a request"),
             }
         })
     }
