@@ -82,7 +82,7 @@ fn assert_shows(printed: &Value, shown: &Value) {
 async fn the_block_for_own_phones_serves_the_phone_that_the_adb_server_has() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(1, &[]).await);
     let serial = double.codes().await.swap_remove(0);
-    let block = include_str!("../../docs/platforms.md").split("```bash\n").nth(1).expect("a block").split("```").next();
+    let block = include_str!("../../docs/own-phones.md").split("```bash\n").nth(1).expect("a block").split("```").next();
     let server = format!("kind = \"adb\"\\nserver = \"{}\"\\n", double.adb());
     let block = adapt(block.expect("its end"), &[(r#"kind = "adb"\n"#, &server), ("SERIAL >", &format!("{serial} >"))]);
     let bin = home.path().join("bin");

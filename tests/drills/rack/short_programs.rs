@@ -1,4 +1,4 @@
-//! The programs of an operator, and `docs/platforms/container-proxy` among them. Each row has a
+//! The programs of an operator, and `docs/own-phones/container-proxy` among them. Each row has a
 //! phone of its own, and all run at the same time.
 
 use super::super::crash::assert_without;
@@ -108,7 +108,7 @@ async fn programs_switch_phones_and_give_them_proxies_that_are_measured() {
 
 fn configure(folder: &Path) {
     let (file, program) = (folder.join("cloudphone.toml"), folder.join("program"));
-    let proxy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/platforms/container-proxy");
+    let proxy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/own-phones/container-proxy");
     let script = PROGRAM.replace("HOME", &folder.display().to_string());
     let script = script.replace("CONTAINER_PROXY", &proxy.display().to_string());
     write_program(&program, &script).expect("written");

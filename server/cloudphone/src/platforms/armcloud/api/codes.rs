@@ -76,7 +76,7 @@ pub(super) fn find_remedy(code: i64) -> &'static str {
         2032 | 100003 => "see that `signing` is that of this account: the platform misses a header",
         2033 => "set this machine's clock: signatures are valid for 5 minutes",
         1116 => "add the public address of this machine to the allow list of the account, in the vendor's console",
-        UNSUPPORTED => "see that base-url and prefix are of one platform, as docs/platforms.md has them",
+        UNSUPPORTED => "see that base-url and prefix are of one platform, as docs/accounts.md has them",
         FORBIDDEN | 100001 => "ask the vendor to allow these calls on this account",
         code if is_too_often(code) => "wait a minute; if it stays, lower requests-per-second and requests-per-minute",
         _ => "see that base-url, prefix, signing and both keys are those of the account",
