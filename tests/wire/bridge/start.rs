@@ -6,7 +6,7 @@ use super::{any_key, empty_result, request};
 use crate::harness::bridge::{Bridge, Start};
 use crate::harness::program::{Program, binary};
 use crate::harness::write;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -236,20 +236,22 @@ async fn the_commands_of_the_document_work_as_written() {
 
 #[test]
 fn the_configurations_of_the_document_are_sound() {
-    for (client, headers) in
-        [("Claude Code", true), ("Claude Desktop", false), ("Cursor", true), ("VS Code", true), ("Gemini CLI", true)]
-    {
-        let blocks = blocks(client, "json");
-        assert!(!blocks.is_empty(), "{client}");
-        for (n, block) in blocks.into_iter().enumerate() {
-            let json: serde_json::Value =
-                serde_json::from_str(block).unwrap_or_else(|error| panic!("{client}: {error}"));
-            let servers = json.get("mcpServers").or(json.get("servers")).expect("servers");
-            let server = &servers["cloudphone"];
-            let by_headers =
-                server["headers"]["X-Api-Key"].is_string() && server["headers"]["X-Api-Secret"].is_string();
-            let by_bridge = server["args"].as_array().is_some_and(|args| args.contains(&json!("--key-file")));
-            assert!(if headers && n == 0 { by_headers } else { by_bridge }, "{client}: {block}");
+    let read = |section, wanted: usize, is_sound: &dyn Fn(&Value) -> bool| {
+        let json = blocks(section, "json").into_iter().map(|block| serde_json::from_str::<Value>(block).expect(block));
+        let toml = blocks(section, "toml").into_iter().map(|block| toml::from_str::<Value>(block).expect(block));
+        let all: Vec<_> = json.chain(toml).collect();
+        assert_eq!(all.len(), wanted, "{section}");
+        for file in all {
+            let servers = ["mcpServers", "servers", "mcp_servers"].iter().find_map(|name| file.get(name));
+            assert!(is_sound(&servers.expect("servers")["cloudphone"]), "{section}: {file}");
         }
-    }
+    };
+    let bearer = |server: &Value| {
+        let header = server["headers"]["Authorization"].as_str().is_some_and(|value| value.starts_with("Bearer $"));
+        header || server["bearer_token_env_var"] == "CLOUDPHONE_KEY"
+    };
+    let url = |server: &Value| server.get("httpUrl").or(server.get("url")) == Some(&json!("http://127.0.0.1:8080/mcp"));
+    read("A command", 3, &|server| server["args"] == json!(["stdio", "--adb"]) && server["command"].is_string());
+    read("The URL and a key", 5, &|server| url(server) && bearer(server));
+    read("The bridge", 1, &|server| server["args"].as_array().is_some_and(|args| args.contains(&json!("--key-file"))));
 }
