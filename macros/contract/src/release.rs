@@ -77,9 +77,9 @@ pub(crate) fn changelog(
     let mut groups = BTreeMap::<_, Vec<String>>::new();
     for (change, accepted) in changes {
         let reason = accepted.map(|accepted| format!(" {}", accepted.reason)).unwrap_or_default();
-        let ContractChange { message, rule, fact, .. } = change;
+        let ContractChange { message, rule, fact, verdicts, .. } = change;
         let item = format!("{message} (`{}`, `{fact}`).{reason}", rule.id);
-        groups.entry(std::cmp::Reverse(rule.verdicts)).or_default().push(item);
+        groups.entry(std::cmp::Reverse(*verdicts)).or_default().push(item);
     }
     let mut own = String::new();
     for (verdicts, items) in groups {

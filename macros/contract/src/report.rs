@@ -46,7 +46,8 @@ impl Judgement {
     }
 
     fn excerpt(&self, Judged { change, accepted, spot, former }: &Judged) -> String {
-        let ContractChange { rule, fact: _, old, new: _, message, lists, users, is_framework, consequences } = change;
+        let ContractChange { rule, verdicts, fact: _, old, new: _, message, lists, users, is_framework, consequences } =
+            change;
         let level = match change.worst() {
             Severity::Breaking => Level::ERROR,
             Severity::Risky => Level::WARNING,
@@ -60,7 +61,7 @@ impl Judgement {
         if let Some(former) = former {
             group = group.element(snippet(&self.files, former, AnnotationKind::Context, Some("before")));
         }
-        let hurt = describe_verdicts(rule.verdicts);
+        let hurt = describe_verdicts(*verdicts);
         let bump = match Version::parse(&self.versions[0]) {
             Ok(version) if version.is_draft() => {
                 format!("{} change of the version before 1.0", version.adapt(rule.bump).name())
@@ -130,7 +131,7 @@ impl Judgement {
                 (Severity::Compatible, _) => "notice",
             };
             let lists: Vec<_> = change.lists.iter().flat_map(describe_list).collect();
-            let text = [&[escape_line(&change.message), describe_verdicts(change.rule.verdicts)][..], &lists].concat();
+            let text = [&[escape_line(&change.message), describe_verdicts(change.verdicts)][..], &lists].concat();
             (level, change.rule.id.as_str(), text.join("\n"), spot)
         });
         let refusals = self.refusals.iter().map(|refusal| {

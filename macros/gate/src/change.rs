@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub struct ContractChange {
     pub rule: &'static ChangeRule,
+    /// By [`Audience::ALL`]. They are those of the rule, except that nobody is hurt at `/v1` if no
+    /// route is concerned.
+    pub verdicts: [Severity; 5],
     /// Also a part that came or went, such as `tool.NAME`.
     pub fact: String,
     /// A part has no value: it is `true`.
@@ -30,18 +33,19 @@ pub struct ListChange {
 impl ContractChange {
     #[must_use]
     pub fn worst(&self) -> Severity {
-        self.rule.verdicts.into_iter().max().unwrap_or(Severity::Compatible)
+        self.verdicts.into_iter().max().unwrap_or(Severity::Compatible)
     }
 
     #[must_use]
     pub fn verdict(&self, audience: Audience) -> Severity {
-        self.rule.verdicts[audience as usize]
+        self.verdicts[audience as usize]
     }
 }
 
 #[must_use]
 pub fn change_json(change: &ContractChange) -> Value {
-    let ContractChange { rule, fact, old, new, message, lists, users, is_framework, consequences } = change;
+    let ContractChange { rule, verdicts: _, fact, old, new, message, lists, users, is_framework, consequences } =
+        change;
     let verdicts = Audience::ALL.map(|audience| (audience.name().to_owned(), change.verdict(audience).name().into()));
     let lists = lists.iter().map(
         |ListChange { permission, lost, gained }| json!({"permission": permission, "lost": lost, "gained": gained}),

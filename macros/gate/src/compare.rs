@@ -6,8 +6,11 @@ use crate::change::ContractChange;
 use crate::forms;
 use crate::pair::{Difference, Facts, Pair, fits, names, text};
 use crate::rules::{ChangeRule, When, rule, rules};
+use crate::severity::{Audience, Severity};
 use crate::texts::is_wording;
-use crate::values::{User, Way, admits, resource_of, users};
+use crate::tools::{is_unmeasured, is_unseen_at_routes, judge_case, judge_route};
+use crate::units::is_unit_changed;
+use crate::values::{User, Way, admits, is_quantity, resource_of, users};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -26,13 +29,13 @@ pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange
         let Some(rule) = judge(&pair, &difference).or_else(|| rule(UNWATCHED)) else { continue };
         let is_framework = is_upgrade && difference.key.starts_with("framework.");
         let users = type_name(&difference.key).map(|name| find_shared_users(&pair, name)).unwrap_or_default();
-        changes.push(ContractChange {
-            old: difference.old.clone(),
-            new: difference.new.clone(),
-            users: users.into_iter().map(|(_, user)| user).collect(),
-            is_framework,
-            ..change(rule, difference.key.clone(), message(&difference))
-        });
+        let users: Vec<String> = users.into_iter().map(|(_, user)| user).collect();
+        let mut change = change(rule, difference.key.clone(), message(&difference));
+        if is_unseen_at_routes(&pair, &difference, &users) {
+            change.verdicts[Audience::Http as usize] = Severity::Compatible;
+        }
+        let Difference { key: _, old, new } = difference;
+        changes.push(ContractChange { old, new, users, is_framework, ..change });
     }
     if let Some(rule) = rule("form-unreadable") {
         let forms = forms::unreadable(&old.facts, &new.facts).into_iter();
@@ -50,6 +53,7 @@ pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange
 fn change(rule: &'static ChangeRule, fact: String, message: String) -> ContractChange {
     ContractChange {
         rule,
+        verdicts: rule.verdicts,
         fact,
         old: None,
         new: None,
@@ -116,6 +120,10 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
     let spelled = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
     let (before, after) = (spelled(old), spelled(new));
     match path[..] {
+        [.., "doc"] if is_unit_changed(&before, &after) && is_quantity(&pair.new, key) => Some("unit-changed"),
+        ["tool", _, "http"] => judge_route(pair, &before),
+        ["tool", tool, "task", "case", value] => judge_case(pair, tool, value),
+        ["tool", _, "task", .., "resend" | "settle_seconds"] => is_unmeasured(pair, key).then_some("unseen-changed"),
         ["tool", _, "permission"] => Some(judge_permission(pair, &before, &after)),
         ["permission", holder, "implies", implied] => Some(judge_implication(pair, holder, implied, new.is_some())),
         ["tool", tool] if new.is_some() => {
@@ -133,7 +141,7 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
             let fits = admits((&pair.new, &after), (&pair.old, &before));
             let is_same = fits && admits((&pair.old, &before), (&pair.new, &after));
             Some(if is_same {
-                "unseen-changed"
+                "schema-changed"
             } else if fits {
                 "argument-widened"
             } else {
@@ -158,8 +166,8 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
             let is_replaced = came_or_went(&pair.old, &pair.new) && came_or_went(&pair.new, &pair.old);
             is_replaced.then_some("error-replaced")
         }
-        ["tool", _, "target", "requires"] if old.is_some() && new.is_some() => Some("capability-required"),
-        ["tool", _, "result"] => Some(judge_result(pair, &before, &after)),
+        ["tool", _, "target", "requires"] if old.is_some() && new.is_some() => Some("capability-exchanged"),
+        ["tool", _, "result"] | ["error", _, "field", _, "type"] => Some(judge_result(pair, &before, &after)),
         ["resource", resource] if old.is_some() => {
             let id = text(&pair.old, &format!("resource.{resource}.id"));
             let is_renamed = resource_of(&pair.new, id).is_some();
@@ -167,6 +175,8 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
         }
         ["resource", _, "id"] => Some(judge_id(pair, &before, &after)),
         ["error", code] => Some(judge_error(pair, code, new.is_some())),
+        ["error", _, "retry_after_seconds"] if old.is_none() => Some("retry-begun"),
+        ["error", _, "retry_after_seconds"] if new.is_none() => Some("retry-ended"),
         ["reserved", _] => {
             let names_of =
                 |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
@@ -180,7 +190,6 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
         }
         ["type", name, ..] | ["framework", "type", name, ..] => judge_type(pair, difference, name),
         ["error", _, "field", _, "text"] => Some(judge_author(&before, &after)),
-        ["error", _, "field", _, "type"] => Some(judge_result(pair, &before, &after)),
         _ => None,
     }
 }
@@ -200,7 +209,7 @@ fn judge_error(pair: &Pair, code: &str, is_new: bool) -> &'static str {
 
 fn judge_id(pair: &Pair, before: &str, after: &str) -> &'static str {
     match (admits((&pair.new, after), (&pair.old, before)), admits((&pair.old, before), (&pair.new, after))) {
-        (true, true) => "unseen-changed",
+        (true, true) => "schema-changed",
         (true, false) => "id-widened",
         (false, _) => "id-narrowed",
     }
@@ -208,7 +217,7 @@ fn judge_id(pair: &Pair, before: &str, after: &str) -> &'static str {
 
 fn judge_result(pair: &Pair, before: &str, after: &str) -> &'static str {
     match (admits((&pair.old, before), (&pair.new, after)), admits((&pair.new, after), (&pair.old, before))) {
-        (true, true) => "unseen-changed",
+        (true, true) => "schema-changed",
         (true, false) => "result-tightened",
         (false, true) => "result-loosened",
         (false, false) => "field-retyped",
@@ -238,7 +247,7 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
     let candidates = match path[2..] {
         _ if path.last() == Some(&"doc") || path.last() == Some(&"told") => return None,
         // The places that use the type are judged by themselves.
-        [] => vec![],
+        [] => vec![Some("schema-changed")],
         ["value", _] if (old.is_some() && new.is_some()) || name == "TaskStatus" => return None,
         ["value", _] if new.is_some() => vec![inward("argument-widened"), outward("result-loosened")],
         ["value", _] => vec![inward("value-removed"), outward("result-tightened")],

@@ -19,6 +19,8 @@ mod rules;
 mod severity;
 mod shape;
 mod texts;
+mod tools;
+mod units;
 mod values;
 
 pub use change::{ContractChange, ListChange, change_json};

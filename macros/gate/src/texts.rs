@@ -1,5 +1,6 @@
 //! Judges a change of a text without a model: wording, or meaning.
 
+use crate::units::{unit, words};
 use std::collections::HashSet;
 
 /// The comparison takes the square of the words.
@@ -13,21 +14,22 @@ const STRICT: [&str; 41] = [
     "least", "more", "less",
 ];
 
-/// Requires that names, numbers, quoted values and words of negation, obligation and order stay the
-/// same sequence, and that four fifths of the words stay. `names` are those of the contract.
+/// Requires that names, numbers, units, quoted values and words of negation, obligation and order
+/// stay the same sequence, and that four fifths of the words stay. `names` are those of the
+/// contract.
 pub(crate) fn is_wording(old: &str, new: &str, names: &HashSet<String>) -> bool {
-    let [old, new] = [old, new].map(|text| text.split_whitespace().map(word).filter(|word| !word.is_empty()));
-    let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
+    let [old, new] = [old, new].map(|text| words(text).collect::<Vec<_>>());
     let strict = |words: &[String]| -> Vec<String> {
-        words.iter().filter(|word| is_strict(word, names)).map(|word| word.to_lowercase()).collect()
+        let strict = |word: &String| is_strict(word, names).then(|| word.to_lowercase());
+        words.iter().filter_map(|word| unit_alone(word).or_else(|| strict(word))).collect()
     };
     let longest = old.len().max(new.len());
     longest <= LONGEST && strict(&old) == strict(&new) && common(&old, &new) * 5 >= longest * 4
 }
 
-fn word(token: &str) -> String {
-    let is_outside = |c: char| !c.is_alphanumeric() && !"`{}_\"".contains(c);
-    token.trim_matches(is_outside).to_owned()
+/// Leaves out a unit with its number, which must stay as it is.
+fn unit_alone(word: &str) -> Option<String> {
+    unit(word).filter(|_| !word.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn is_strict(word: &str, names: &HashSet<String>) -> bool {

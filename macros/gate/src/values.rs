@@ -113,6 +113,15 @@ pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     Some(Shape { list: item(spelled).is_some(), optional: is_optional, ..shape })
 }
 
+/// Returns true if this doc, of a type, an argument or a field, is of a value that can be a number,
+/// also one in a string.
+pub(crate) fn is_quantity(facts: &Facts, doc: &str) -> bool {
+    let above = doc.trim_end_matches(".doc");
+    let spelled = facts.get(&format!("{above}.type")).and_then(Value::as_str).or_else(|| above.strip_prefix("type."));
+    let shape = spelled.and_then(|spelled| shape(facts, spelled.trim_matches(['[', ']'])));
+    shape.is_some_and(|shape| matches!(&*shape.kind, "string" | "integer"))
+}
+
 /// Returns `None` for objects, and for types of a kind of their own.
 fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
     let of = |shape: Value| json::convert(&shape).ok();

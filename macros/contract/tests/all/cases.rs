@@ -4,7 +4,7 @@ use super::Shop;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use toolwarrant_gate::{ContractChange, compare, digest, rule, rules};
+use toolwarrant_gate::{Audience, ContractChange, Severity, compare, digest, rule, rules};
 use toolwarrant_reader::{ContractRecord, load};
 
 type Edit = (String, String, String);
@@ -16,16 +16,14 @@ struct Case {
     edits: Vec<Edit>,
     former: BTreeMap<String, Value>,
     reversed: bool,
+    /// Only in verdicts.toml.
+    finds: BTreeMap<String, String>,
 }
 
 impl Case {
     fn shop(&self) -> Shop {
         let shop = Shop::new();
-        let edit = |(file, old, new): &Edit| {
-            let (file, text) = (format!("spec/{file}"), shop.read(&format!("spec/{file}")));
-            assert!(text.contains(old), "{file} has no {old}");
-            shop.write(&file, &text.replace(old, new));
-        };
+        let edit = |edit: &Edit| apply(&shop, edit);
         self.both.iter().for_each(edit);
         let before: Vec<_> = self.edits.iter().map(|(file, ..)| (file, shop.read(&format!("spec/{file}")))).collect();
         if self.reversed {
@@ -48,6 +46,16 @@ impl Case {
         }
         shop
     }
+}
+
+fn apply(shop: &Shop, (file, old, new): &Edit) {
+    let (file, text) = (format!("spec/{file}"), shop.read(&format!("spec/{file}")));
+    assert!(text.contains(old), "{file} has no {old}");
+    shop.write(&file, &text.replace(old, new));
+}
+
+fn record(shop: &Shop) -> ContractRecord {
+    ContractRecord::of(&load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}")))
 }
 
 fn cases() -> BTreeMap<String, Case> {
@@ -73,8 +81,7 @@ fn every_rule_has_a_case_whose_report_it_heads_and_a_rule_for_the_opposite() {
         let own = own.unwrap_or_else(|| panic!("{id} heads no part of\n{report}"));
         let _ = writeln!(reports, "## {id}\n\n{own}\n");
         let old = ContractRecord::parse(&shop.read("spec/released.toml")).expect("a record");
-        let new = ContractRecord::of(&load(&shop.path("spec")).expect("a contract"));
-        let back = compare(&new, &old);
+        let back = compare(&record(&shop), &old);
         let back: Vec<_> = flat(&back).iter().map(|change| change.rule.id.clone()).collect();
         let mirror = &rule(id).expect(id).mirror;
         let is_mirror = |back: &String| mirror.contains(&**back) || (mirror.contains("own mirror") && back == id);
@@ -86,4 +93,33 @@ fn every_rule_has_a_case_whose_report_it_heads_and_a_rule_for_the_opposite() {
     insta::with_settings!({ snapshot_path => "../../src/examples", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("changes", reports);
     });
+}
+
+#[test]
+fn a_verdict_names_exactly_those_whom_the_change_hurts() {
+    let pairs: BTreeMap<String, Case> = toml::from_str(include_str!("verdicts.toml")).expect("pairs");
+    let mut wrong = String::new();
+    for (name, Case { both, edits, finds, .. }) in &pairs {
+        let shop = Shop::new();
+        both.iter().for_each(|edit| apply(&shop, edit));
+        let old = record(&shop);
+        edits.iter().for_each(|edit| apply(&shop, edit));
+        let changes = compare(&old, &record(&shop));
+        for (fact, expected) in finds {
+            let found: Vec<_> = flat(&changes).into_iter().filter(|change| change.fact == *fact).map(spell).collect();
+            if found != [expected.as_str()] {
+                let _ = writeln!(wrong, "{name}: {fact} is {expected}, and the gate says {found:?}");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+fn spell(change: &ContractChange) -> String {
+    let letter = |audience| match change.verdict(audience) {
+        Severity::Breaking => "B",
+        Severity::Risky => "R",
+        Severity::Compatible => "-",
+    };
+    format!("{} {}", change.rule.id, Audience::ALL.map(letter).join(" "))
 }

@@ -141,3 +141,39 @@ fn another_text_is_another_wording_or_another_meaning() {
     let long = "word ".repeat(1_001);
     assert_eq!(judge(&long, &(long.clone() + ".")), ["meaning-changed"], "a text that is too long to compare");
 }
+
+#[test]
+fn a_unit_in_the_words_of_a_number_is_a_fact() {
+    let judge = |key: &str, old: &str, new: &str| {
+        let [old, new] = [old, new].map(|text| {
+            let mut record = record("tests/services/print_shop/spec");
+            record.facts.insert(key.to_owned(), json!(text));
+            record
+        });
+        let changes = compare(&old, &new);
+        changes.into_iter().map(|change| change.rule.id.clone()).collect::<Vec<_>>()
+    };
+    let (number, flag) = ("type.Copies.doc", "tool.get_printer.argument.urgent.doc");
+    for (key, old, new, expected) in [
+        (number, "How far away it is, in metres.", "How far away it is, in feet.", "unit-changed"),
+        ("tool.get_printer.argument.weight.doc", "Any weight in kg.", "Any weight in pounds.", "unit-changed"),
+        ("tool.get_printer.argument.words.doc", "Its price in EUR.", "Its price in cents.", "unit-changed"),
+        ("type.Panel.field.copies.doc", "How long (ms).", "How long (s).", "unit-changed"),
+        (number, "The room's warmth in °C.", "The room's warmth in °F.", "unit-changed"),
+        (number, "The speed in km/h.", "The speed in miles per hour.", "unit-changed"),
+        (number, "The size at most, in 5MB.", "The size at most, in 5 MiB.", "unit-changed"),
+        (number, "How far away it is, in metres.", "How far away it is, in meters.", "wording-changed"),
+        (number, "The share in percent of all.", "The share in % of all.", "wording-changed"),
+        (number, "How far away it is, in metres.", "How far away it is, by road.", "meaning-changed"),
+        (
+            number,
+            "Bounded by `wait_seconds` and one minute.",
+            "Bounded by `wait_days` and one minute.",
+            "meaning-changed",
+        ),
+        (flag, "Is it needed within the next hour?", "Is it needed within the next day?", "meaning-changed"),
+        ("tool.get_printer.summary", "Waits here for some minutes.", "Waits here for some hours.", "meaning-changed"),
+    ] {
+        assert_eq!(judge(key, old, new), [expected], "{new}");
+    }
+}
