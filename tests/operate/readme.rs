@@ -34,7 +34,7 @@ impl Drop for Group {
 #[tokio::test]
 async fn the_commands_of_the_readme_print_what_it_shows_and_leave_nothing_in_the_repository() {
     let home = TempDir::new().expect("a temporary folder");
-    let built = home.path().join("target/release");
+    let built = home.path().join("target/debug");
     fs::create_dir_all(&built).expect("a folder");
     symlink(binary(), built.join("cloudphone")).expect("a link");
     let bin = home.path().join("bin");
@@ -46,18 +46,18 @@ async fn the_commands_of_the_readme_print_what_it_shows_and_leave_nothing_in_the
     let blocks = |fence: &'static str| {
         readme.split(fence).skip(1).map(|rest| rest.split("```").next().unwrap_or("")).collect::<Vec<_>>()
     };
-    // CI builds and starts the program, and runs the tests, as the first block says.
-    let [_, use_it, connect] = blocks("```sh\n")[..] else { panic!("there are other blocks") };
+    // CI builds and starts the program, and runs the tests, as the third block says.
+    let [call, connect, _, use_it] = blocks("```sh\n")[..] else { panic!("there are other blocks") };
     let [answer] = blocks("```json\n")[..] else { panic!("there is one answer") };
     let served = [("CLOUDPHONE_LISTEN", "127.0.0.1:0"), ("CLOUDPHONE_DEMO", "true"), ("CLOUDPHONE_JSON", "true")];
-    let mut shell_of_server = shell(home.path(), "exec target/release/cloudphone", &served);
+    let mut shell_of_server = shell(home.path(), "exec target/debug/cloudphone", &served);
     shell_of_server.current_dir(home.path()).process_group(0);
     let mut server = Process::start(shell_of_server).expect("it starts");
     let _group = Group(Pid::from_raw(server.id().expect("it runs").try_into().expect("a process")).expect("a process"));
     let greeting = server.greeting().await.expect("a line of JSON");
     let url = greeting["url"].as_str().expect("a URL");
 
-    let mut terminal = shell(home.path(), &[use_it, connect].concat(), &[("CLOUDPHONE_URL", url)]);
+    let mut terminal = shell(home.path(), &[use_it, call, connect, "cloudphone refunds\n"].concat(), &[("CLOUDPHONE_URL", url)]);
     let output = terminal.current_dir(home.path()).output().await.expect("a shell");
     let [said, complaints] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!((output.status.code(), &*complaints), (Some(0), ""), "{said}");
@@ -65,7 +65,7 @@ async fn the_commands_of_the_readme_print_what_it_shows_and_leave_nothing_in_the
     assert_shows(&printed, &serde_json::from_str(answer).expect("an object"));
     assert!(said.contains("REFUNDED AT"), "{said}");
     let connected = fs::read_to_string(home.path().join("claude.said")).expect("claude was called");
-    assert!(connected.starts_with("mcp add --transport http cloudphone http://127.0.0.1:8080/mcp"), "{connected}");
+    assert_eq!(connected, "mcp add cloudphone -- /path/to/cloudphone stdio --adb\n");
     let key = home.path().join("demo.key").metadata().expect("the key is in the folder of the reader");
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
     assert!(home.path().join("data/cloudphone.db").exists());
