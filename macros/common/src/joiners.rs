@@ -1,8 +1,8 @@
 //! The invisible characters that Persian, Hindi and other languages need between letters.
 
 use crate::limits::deceives;
-use icu_properties::CodePointMapData;
-use icu_properties::props::{CanonicalCombiningClass, JoiningType, Script};
+use idna_adapter::{Adapter, JoiningType, LEFT_OR_DUAL_JOINING_MASK, RIGHT_OR_DUAL_JOINING_MASK};
+use unicode_script::UnicodeScript;
 
 /// Returns the first character of a text that deceives where it stands.
 #[must_use]
@@ -18,18 +18,16 @@ pub fn is_needed(before: &str, c: char, after: &str) -> bool {
     if !matches!(c, '\u{200c}' | '\u{200d}') {
         return false;
     }
-    let (scripts, classes) = (CodePointMapData::<Script>::new(), CodePointMapData::<CanonicalCombiningClass>::new());
+    let unicode = Adapter::new();
     if let (Some(virama), Some(next)) = (before.chars().next_back(), after.chars().next())
-        && classes.get(virama) == CanonicalCombiningClass::Virama
-        && scripts.get(virama) == scripts.get(next)
+        && unicode.is_virama(virama)
+        && virama.script() == next.script()
         && next.is_alphabetic()
     {
         return true;
     }
-    let joining = |c: char| CodePointMapData::<JoiningType>::new().get(c);
-    let is_letter = |ty: &JoiningType| *ty != JoiningType::Transparent;
-    let (left, right) = (before.chars().rev().map(joining).find(is_letter), after.chars().map(joining).find(is_letter));
-    c == '\u{200c}'
-        && matches!(left, Some(JoiningType::LeftJoining | JoiningType::DualJoining))
-        && matches!(right, Some(JoiningType::RightJoining | JoiningType::DualJoining))
+    let joining = |c: char| Some(unicode.joining_type(c)).filter(|ty| !ty.is_transparent());
+    let (left, right) = (before.chars().rev().find_map(joining), after.chars().find_map(joining));
+    let is = |ty: Option<JoiningType>, mask| ty.is_some_and(|ty| ty.to_mask().intersects(mask));
+    c == '\u{200c}' && is(left, LEFT_OR_DUAL_JOINING_MASK) && is(right, RIGHT_OR_DUAL_JOINING_MASK)
 }
