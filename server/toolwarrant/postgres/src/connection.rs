@@ -2,7 +2,7 @@
 //! about the statement that met it. Start at [`Server::connect`].
 
 use crate::scram::ScramOnly;
-use crate::tls::make_encryption;
+use crate::tls::{Encryption, make_encryption};
 use crate::url::{Mode, StoreUrl};
 use std::error::Error as StdError;
 use std::net::IpAddr;
@@ -15,7 +15,6 @@ use tokio_postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::WrongType;
 use tokio_postgres::{Client, Config, Connection, Error, NoTls};
-use tokio_postgres_rustls_improved::MakeRustlsConnect;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
@@ -38,7 +37,7 @@ pub(crate) struct Server {
     places: Vec<(Host, u16)>,
     patience: Duration,
     /// `None`: no encryption. Connections to sockets never have any.
-    encryption: Option<MakeRustlsConnect>,
+    encryption: Option<Encryption>,
     /// For connections to loopback addresses, too.
     encrypts_local: bool,
 }

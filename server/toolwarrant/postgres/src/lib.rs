@@ -31,6 +31,7 @@ mod runs;
 mod scram;
 mod session;
 mod single;
+mod stream;
 mod tls;
 mod url;
 

@@ -1,28 +1,25 @@
 //! Connections over TCP without encryption. The server gets no password there, neither in plain
 //! text nor as an MD5 hash: it must prove by SCRAM that it knows the password.
 
+use crate::stream::Stream;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 
 #[derive(Clone, Copy)]
 pub(crate) struct ScramOnly;
 
-/// It ends if the first message of its server asks for anything but SCRAM.
-pub(crate) struct ScramStream {
-    socket: Socket,
-    /// Type, length and code of the first message.
-    head: [u8; 9],
+/// Type, length and code of the first message of a server.
+#[derive(Default)]
+pub(crate) struct Head {
+    bytes: [u8; 9],
     length: usize,
 }
 
 impl MakeTlsConnect<Socket> for ScramOnly {
-    type Stream = ScramStream;
+    type Stream = Stream<Socket>;
     type TlsConnect = Self;
     type Error = Infallible;
 
@@ -32,30 +29,24 @@ impl MakeTlsConnect<Socket> for ScramOnly {
 }
 
 impl TlsConnect<Socket> for ScramOnly {
-    type Stream = ScramStream;
+    type Stream = Stream<Socket>;
     type Error = Infallible;
-    type Future = Ready<Result<ScramStream, Infallible>>;
+    type Future = Ready<Result<Stream<Socket>, Infallible>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
-        ready(Ok(ScramStream { socket, head: [0; 9], length: 0 }))
+        ready(Ok(Stream { inner: socket, end_point: None, head: Some(Head::default()) }))
     }
 }
 
-impl TlsStream for ScramStream {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl ScramStream {
-    /// Needs no more than the head: the driver answers only whole messages, and none that asks for
-    /// a password is shorter.
-    fn examine(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let taken = bytes.len().min(self.head.len() - self.length);
-        self.head[self.length..][..taken].copy_from_slice(&bytes[..taken]);
+impl Head {
+    /// Fails if the message asks for anything but SCRAM. Needs no more than the head: the driver
+    /// answers only whole messages, and none that asks for a password is shorter.
+    pub(crate) fn examine(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let taken = bytes.len().min(self.bytes.len() - self.length);
+        self.bytes[self.length..][..taken].copy_from_slice(&bytes[..taken]);
         self.length += taken;
-        match self.head {
-            _ if taken == 0 || self.length < self.head.len() => Ok(()),
+        match self.bytes {
+            _ if taken == 0 || self.length < self.bytes.len() => Ok(()),
             // An error, no password, or SASL.
             [b'E', ..] | [b'R', _, _, _, _, 0, 0, 0, 0 | 10] => Ok(()),
             _ => Err(io::Error::other(
@@ -63,34 +54,5 @@ impl ScramStream {
                  let pg_hba.conf ask for scram-sha-256, or give the URL `sslmode=verify-full`",
             )),
         }
-    }
-}
-
-impl AsyncRead for ScramStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(context, buffer);
-        match read {
-            Poll::Ready(Ok(())) => Poll::Ready(self.examine(&buffer.filled()[before..])),
-            other => other,
-        }
-    }
-}
-
-impl AsyncWrite for ScramStream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }

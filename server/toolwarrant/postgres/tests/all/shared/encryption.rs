@@ -1,7 +1,7 @@
 //! URL parameters, certificates and passwords.
 
 use super::*;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, SignatureAlgorithm};
 use std::os::unix::fs::chown;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -78,17 +78,17 @@ const ACCOUNTS: &str = "local all all trust\nhost all clear all password\nhost a
                         host all all all scram-sha-256\n";
 
 impl Encrypted {
-    async fn start() -> Option<Self> {
+    async fn start(network: u8, algorithm: &'static SignatureAlgorithm) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let id = std::process::id();
-        let place = format!("127.77.{}.{}", id / 250 % 250 + 1, id % 250 + 1);
+        let place = format!("127.{network}.{}.{}", id / 250 % 250 + 1, id % 250 + 1);
         let path = |name: &str| folder.path().join(name).display().to_string();
         for (name, host) in [("own", &*place), ("other", "db.example")] {
-            let CertifiedKey { cert, signing_key } =
-                generate_simple_self_signed([host.to_owned()]).expect("a certificate");
-            fs::write(path(name), cert.pem()).expect("written");
-            fs::write(path("key"), signing_key.serialize_pem()).expect("written");
+            let key = KeyPair::generate_for(algorithm).expect("a key");
+            let certificate = CertificateParams::new([host.to_owned()]).and_then(|of| of.self_signed(&key));
+            fs::write(path(name), certificate.expect("a certificate").pem()).expect("written");
+            fs::write(path("key"), key.serialize_pem()).expect("written");
             if name == "own" {
                 fs::rename(path("key"), path("own.key")).expect("written");
             }
@@ -128,7 +128,7 @@ impl Encrypted {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_url_is_taken_as_psql_takes_it_and_the_certificate_is_verified() {
-    let Some(server) = Encrypted::start().await else { return };
+    let Some(server) = Encrypted::start(77, &PKCS_ECDSA_P256_SHA256).await else { return };
     for (account, parameters, expected) in [
         ("scram", "sslmode=verify-full&sslrootcert=OWN&channel_binding=require", ""),
         ("scram", "sslmode=require&sslrootcert=OWN&channel_binding=disable&target_session_attrs=primary", ""),
@@ -150,4 +150,10 @@ async fn a_url_is_taken_as_psql_takes_it_and_the_certificate_is_verified() {
             why => assert!(opened.as_ref().is_err_and(|said| said.contains(why)), "{account} {parameters}: {opened:?}"),
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scram_is_bound_by_the_hash_that_the_certificate_is_signed_with() {
+    let Some(server) = Encrypted::start(78, &PKCS_ECDSA_P384_SHA384).await else { return };
+    assert_eq!(server.open("scram", "sslrootcert=OWN&channel_binding=require").await, Ok(()));
 }
