@@ -85,8 +85,8 @@ enum Verb {
     Fuzz(fuzz::Cases),
     /// Open the screen page in Chromium, check and measure it; needs Node.js and Debian's Chromium
     Browse(browse::Browsing),
-    /// Make a tarball, a Debian package, bills of materials and their sums in dist/, the same bytes
-    /// for the same commit; needs git, GNU tar and dpkg-dev
+    /// Make a tarball, a Debian package, a bundle for hosts, bills of materials and their sums in
+    /// dist/, the same bytes for the same commit; needs git, GNU tar and dpkg-dev
     Package,
     /// Run official clients of the protocol and its conformance suite against the program; needs
     /// Python and Node.js

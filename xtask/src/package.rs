@@ -1,4 +1,5 @@
-//! `cargo xtask package`: a tarball, a Debian package, bills of materials and their sums in `dist`.
+//! `cargo xtask package`: a tarball, a Debian package, a bundle for hosts, bills of materials and
+//! their sums in `dist`.
 //!
 //! Two runs on one commit give the same bytes, in whatever folders: the compilers do not learn the
 //! paths of this machine, and every date is that of the commit. Only fetching uses the network, and
@@ -7,6 +8,7 @@
 use crate::cargo::{cargo, step};
 use crate::python::must;
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +49,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
     let target = must(Command::new("rustc").args(["--print", "host-tuple"]).current_dir(root))?;
     let release = format!("{}-{}", env!("CARGO_PKG_VERSION"), target.trim());
-    pack(&dist, &format!("{}-{release}", PROGRAMS[0]), &date)?;
+    let name = format!("{}-{release}", PROGRAMS[0]);
+    pack(&dist, &name, &date)?;
+    bundle(root, &dist, &name)?;
     let mut command = Command::new(deb);
     command.args(["--no-build", "--no-strip", "--offline", "--locked", "--package", PROGRAMS[0], "--output"]);
     must(command.arg(&dist).current_dir(root).env("SOURCE_DATE_EPOCH", &date))?;
@@ -74,6 +78,50 @@ fn pack(dist: &Path, name: &str, date: &str) -> Result<()> {
     tar.arg(format!("--mtime=@{date}")).arg(format!("--transform=s,^files,{name},"));
     tar.arg("--use-compress-program=gzip -9n").arg(format!("--file={name}.tar.gz")).arg("files");
     must(tar.current_dir(dist)).map(drop)
+}
+
+/// Makes the file that a host installs on one click, and the entry for the registry of servers.
+fn bundle(root: &Path, dist: &Path, name: &str) -> Result<()> {
+    let package: toml::Table = fs::read_to_string(root.join("server/cloudphone/Cargo.toml"))?.parse()?;
+    let [program, version, repository] = [PROGRAMS[0], env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_REPOSITORY")];
+    let manifest = json!({
+        "manifest_version": "0.3",
+        "name": program,
+        "version": version,
+        "description": package["package"]["description"],
+        "author": {"name": package["package"]["metadata"]["deb"]["maintainer"]},
+        "repository": {"type": "git", "url": repository},
+        "license": env!("CARGO_PKG_LICENSE"),
+        "server": {
+            "type": "binary",
+            "entry_point": program,
+            "mcp_config": {"command": format!("${{__dirname}}/{program}"), "args": ["stdio"]},
+        },
+        "compatibility": {"platforms": ["linux"]},
+    });
+    let file = format!("{name}.mcpb");
+    // Each file gets the local time of the commit.
+    let mut git = Command::new("git");
+    git.args(["archive", "--format=zip", "-9"]).env("TZ", "UTC").current_dir(root);
+    git.arg(format!("--output={}", dist.join(&file).display()));
+    git.arg(format!("--add-file={}", dist.join("files").join(program).display()));
+    git.arg(format!("--add-virtual-file=manifest.json:{manifest:#}")).args(["HEAD", "LICENSE"]);
+    must(&mut git)?;
+    let sum = must(Command::new("sha256sum").arg(&file).current_dir(dist))?;
+    let entry = json!({
+        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+        "name": repository.replace("https://github.com/", "io.github."),
+        "description": package["package"]["description"],
+        "repository": {"url": repository, "source": "github"},
+        "version": version,
+        "packages": [{
+            "registryType": "mcpb",
+            "identifier": format!("{repository}/releases/download/v{version}/{file}"),
+            "fileSha256": sum.split_once(' ').map(|(sum, _)| sum),
+            "transport": {"type": "stdio"},
+        }],
+    });
+    Ok(fs::write(dist.join(format!("{name}.server.json")), format!("{entry:#}\n"))?)
 }
 
 /// The tool writes next to each manifest of the workspace, with absolute paths: so it gets a copy.
