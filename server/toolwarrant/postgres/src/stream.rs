@@ -1,4 +1,4 @@
-//! What the driver reads from and writes to, encrypted or not.
+//! The stream that the driver reads and writes, encrypted or not.
 
 use crate::scram::Head;
 use std::io;
