@@ -1,6 +1,5 @@
 //! The stream that the driver reads and writes, encrypted or not.
 
-use crate::scram::Head;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,6 +12,32 @@ pub(crate) struct Stream<S> {
     pub(crate) end_point: Option<Vec<u8>>,
     /// The stream ends if this asks for anything but SCRAM.
     pub(crate) head: Option<Head>,
+}
+
+/// Type, length and code of the first message of a server.
+#[derive(Default)]
+pub(crate) struct Head {
+    bytes: [u8; 9],
+    length: usize,
+}
+
+impl Head {
+    /// Fails if the message asks for anything but SCRAM. Needs no more than the head: the driver
+    /// answers only whole messages, and none that asks for a password is shorter.
+    pub(crate) fn examine(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let taken = bytes.len().min(self.bytes.len() - self.length);
+        self.bytes[self.length..][..taken].copy_from_slice(&bytes[..taken]);
+        self.length += taken;
+        match self.bytes {
+            _ if taken == 0 || self.length < self.bytes.len() => Ok(()),
+            // An error, no password, or SASL.
+            [b'E', ..] | [b'R', _, _, _, _, 0, 0, 0, 0 | 10] => Ok(()),
+            _ => Err(io::Error::other(
+                "the server asks for the password by another method than SCRAM, and the connection is not encrypted; \
+                 let pg_hba.conf ask for scram-sha-256, or give the URL `sslmode=verify-full`",
+            )),
+        }
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
