@@ -1,5 +1,6 @@
 //! Encryption of connections, to which SCRAM binds the session. The certificate of the server is
-//! always verified, with its name: by the authorities that the system trusts, or by those in a file.
+//! always verified, with its name: by the authorities that the system trusts, or by those in a
+//! file.
 
 use crate::stream::Stream;
 use rustls::pki_types::pem::PemObject;
