@@ -245,8 +245,14 @@ fn a_resource_admits_what_its_identifiers_type_does() {
     for (catalogue, [id, other]) in [(&PHONES, ["phone-0000001", "PHONE"]), (&SHOP, ["p-1", "q-1"])] {
         assert!(!catalogue.resources.is_empty());
         for resource in catalogue.resources {
-            assert_eq!([id, other].map(resource.admits), [true, false], "{}", resource.name);
+            assert_eq!([id, other].map(|id| resource.ids.admits(id)), [true, false], "{}", resource.name);
         }
+    }
+    for resource in SHOP.resources {
+        for (text, expected) in [("", true), ("p", true), ("p-", true), ("p-1", true), ("q", false), ("p-A", false)] {
+            assert_eq!(resource.ids.can_begin(text), expected, "{text}: such an id has three to eight characters");
+        }
+        assert!(resource.ids.can_begin("p-123456") && !resource.ids.can_begin("p-1234567"));
     }
 }
 

@@ -93,7 +93,7 @@ fn resource(contract: &Contract, spec: &ResourceSpec) -> TokenStream {
     quote!(rt::catalogue::ResourceDef {
         name: #name,
         doc: #doc,
-        admits: rt::args::admits::<#id>,
+        ids: <#id as rt::args::StringType>::RULE,
         states: &[#(#states),*],
         unreadable: #unreadable,
         capabilities: &[#(#capabilities),*],

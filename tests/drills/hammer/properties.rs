@@ -66,9 +66,9 @@ fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
 fn arguments((tool, json): (prop::sample::Index, String)) -> TestCaseResult {
     let tool = tool.get(CATALOGUE.tools);
     if let Some(target) = &tool.target {
-        let admits = CATALOGUE.resource(target.resource).expect("declared").admits;
+        let ids = CATALOGUE.resource(target.resource).expect("declared").ids;
         let form = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        prop_assert_eq!(admits(&json), (1..=64).contains(&json.len()) && json.chars().all(form));
+        prop_assert_eq!(ids.admits(&json), (1..=64).contains(&json.len()) && json.chars().all(form));
     }
     Ok(())
 }

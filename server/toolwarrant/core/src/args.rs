@@ -266,6 +266,12 @@ impl StringRule {
         }
         text.len() <= max.saturating_mul(4) && (min..=max).contains(&text.chars().count())
     }
+
+    /// Returns true if an admitted text can begin so.
+    #[must_use]
+    pub fn can_begin(&self, text: &str) -> bool {
+        self.prefix.starts_with(text) || Self { min: 0, ..*self }.admits(text)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 pub use super::permissions::PermissionSet;
 
 use super::advice::Advice;
-use super::args::ArgumentErrors;
+use super::args::{ArgumentErrors, StringRule};
 use super::report::UpstreamReport;
 use super::revision::Revision;
 use toolwarrant_base::wording::Words;
@@ -157,7 +157,8 @@ pub struct Roles {
 pub struct ResourceDef {
     pub name: &'static str,
     pub doc: &'static str,
-    pub admits: fn(&str) -> bool,
+    /// The rule for their ids.
+    pub ids: StringRule,
     /// Empty if the contract declares none.
     pub states: &'static [&'static str],
     /// The state of one that cannot be read.

@@ -59,7 +59,7 @@ impl<'a> TaskResult<'a> {
         let catalogue = call.catalogue;
         let targets = targets(catalogue);
         let known = targets.iter().any(|(resource, _)| *resource == told.resource);
-        let admitted = known && (catalogue.resource(&told.resource)?.admits)(&told.target);
+        let admitted = known && catalogue.resource(&told.resource)?.ids.admits(&told.target);
         let next_step = next_step(catalogue, told, call.caller.application.permissions)?;
         admitted.then_some(Self { told, targets, next_step })
     }

@@ -171,10 +171,10 @@ pub(super) fn read_terms(resource: &ResourceDef, terms: &[&str], mut wrong: impl
         for (n, term) in terms.iter().enumerate().filter(|(_, term)| term.starts_with('!') == excepts) {
             let id = term.strip_prefix('!').unwrap_or(term);
             match id.strip_suffix('*') {
-                Some(prefix) if !excepts && (prefix.is_empty() || (resource.admits)(prefix)) => {
+                Some(prefix) if !excepts && resource.ids.can_begin(prefix) => {
                     granted.add_prefix(prefix);
                 }
-                None if !(resource.admits)(id) => wrong(n, format!("{term:?} is no {} id", resource.name)),
+                None if !resource.ids.admits(id) => wrong(n, format!("{term:?} is no {} id", resource.name)),
                 None if !excepts => granted.add(id),
                 None if granted.covers(id) && !granted.ids().contains(id) => granted.remove(id),
                 None => wrong(n, format!("`{term}` is no exception: no prefix grants this {}", resource.name)),
@@ -191,7 +191,8 @@ pub(super) fn ids_of(granted: &Granted) -> Vec<String> {
 }
 
 fn check_prefixes(def: &ResourceDef, prefixes: Vec<String>, all: bool) -> Result<Vec<String>, OperatorError> {
-    match prefixes.iter().find(|prefix| !(def.admits)(prefix)) {
+    match prefixes.iter().find(|prefix| prefix.is_empty() || !def.ids.can_begin(prefix)) {
+        Some(prefix) if prefix.is_empty() => Err(refusal(format!("a prefix is empty; --all means every {}", def.name))),
         Some(prefix) => Err(refusal(format!("no {} id can begin with {prefix:?}", def.name))),
         None if all => Ok(vec![String::new()]),
         None => Ok(prefixes),
@@ -378,7 +379,7 @@ pub(super) async fn must_exist(
     ids: &[String],
 ) -> Result<(), OperatorError> {
     let resource = def.name;
-    if let Some(id) = ids.iter().find(|id| !(def.admits)(id)) {
+    if let Some(id) = ids.iter().find(|id| !def.ids.admits(id)) {
         return Err(refusal(format!("{id:?} is not a valid {resource} id")));
     }
     let Some(inventory) = &context.inventory else { return Ok(()) };

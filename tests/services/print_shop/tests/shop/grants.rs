@@ -50,6 +50,25 @@ async fn unassigning_an_id_of_one_resource_leaves_the_other_resource_assigned() 
     assert_eq!(floor, Ok(json!({"printers": ["p-1"], "trays": ["p-3"]})));
 }
 
+/// Each id begins with `p-` and has at least three characters, so `p-` and `p` are no ids.
+#[tokio::test]
+async fn a_grant_by_a_beginning_that_is_no_id_itself_shows_the_ids_that_begin_so() {
+    let shop = Shop::start().await;
+    let feeder = shop.application("feeder", &["look"]).await;
+    for line in ["printer set feeder p-*", "printer set feeder p*", "printer assign feeder --prefix p-"] {
+        let (code, said) = operate(&shop.data, line).await;
+        assert_eq!(code, 0, "{line}: {said}");
+        let floor = call(shop.address, &feeder, "list_machines", json!({})).await.expect("a floor");
+        assert_eq!(floor["printers"][0], "p-1", "{line}");
+    }
+    for prefix in ["q", "p-A", "p-12345678"] {
+        let (code, said) = operate(&shop.data, &format!("printer set feeder {prefix}*")).await;
+        assert!(code != 0 && said.contains("can begin with"), "{prefix}: {said}");
+    }
+    let (code, said) = operate(&shop.data, "printer list --prefix p- --limit 1").await;
+    assert!(code == 0 && said.contains("p-1"), "{said}");
+}
+
 #[tokio::test]
 async fn text_that_cannot_be_a_name_or_an_id_is_refused() {
     let shop = Shop::start().await;
