@@ -4,7 +4,7 @@ use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, option, sho
 use crate::words;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_reader::model::{Contract, ErrorCode, ToolSpec};
+use toolwarrant_reader::model::{Contract, ErrorCode, Field, ToolSpec, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let answered = |error: &ErrorCode| {
@@ -84,8 +84,12 @@ fn own(tool: &ToolSpec, internal: Option<&Ident>) -> TokenStream {
         let (variant, row) = (camel(&error.code), self::name(error));
         let names: Vec<_> = error.fields.iter().map(|field| ident(&field.name)).collect();
         let keys = error.fields.iter().map(|field| &field.name);
+        let told =
+            |field: &&Field| matches!(field.ty, Type::Timestamp) && error.remedy.contains(&format!("{{{}}}", field.name));
+        let moment = error.fields.iter().find(told).filter(|_| error.retryable).map(|field| ident(&field.name));
+        let moment = moment.map(|moment| quote!(.repeat_at(#moment)));
         quote! {
-            #name::#variant { what, #(#names,)* } => Self::new(&errors::#row, what)#(.with(#keys, #names))*,
+            #name::#variant { what, #(#names,)* } => Self::new(&errors::#row, what)#moment #(.with(#keys, #names))*,
         }
     });
     quote! {

@@ -7,6 +7,7 @@ use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Remark;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
@@ -26,6 +27,7 @@ struct Inner {
     fields: Vec<(&'static str, Value)>,
     reader: PermissionSet,
     fault: Option<Remark>,
+    repeat_at: Option<Timestamp>,
 }
 
 impl Failure {
@@ -61,7 +63,7 @@ impl Failure {
         let retry = def.retry_after_seconds.map(|seconds| (RETRY_AFTER, seconds.into()));
         let (what, fields, none) = (message.into(), retry.into_iter().collect(), Advice::NONE);
         let reader = PermissionSet::NONE;
-        Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader, fault: None }))
+        Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader, fault: None, repeat_at: None }))
     }
 
     /// Sets a field of the code. A value that is no JSON becomes null.
@@ -70,6 +72,22 @@ impl Failure {
         self.0.fields.retain(|(known, _)| *known != field);
         self.0.fields.push((field, serde_json::to_value(value).unwrap_or_default()));
         self
+    }
+
+    /// Sets the time from which a repeat helps.
+    #[must_use]
+    pub fn repeat_at(mut self, moment: impl Into<Option<Timestamp>>) -> Self {
+        self.0.repeat_at = moment.into();
+        self
+    }
+
+    /// Says after how many seconds to repeat. The delay of the code holds if that moment has passed.
+    #[must_use]
+    pub(crate) fn answered_at(self, now: Timestamp) -> Self {
+        match self.0.repeat_at.map_or(0, |moment| moment.seconds_from(now)) {
+            0 => self,
+            seconds => self.with(RETRY_AFTER, seconds),
+        }
     }
 
     /// Replaces the remedy, if its reader can act on any part of this advice.
@@ -111,7 +129,7 @@ impl Failure {
 
     #[must_use]
     pub fn message(&self) -> String {
-        let Inner { def: _, what, remedy, also, fields, reader, fault: _ } = &*self.0;
+        let Inner { what, remedy, also, fields, reader, .. } = &*self.0;
         let mut message = what.as_str().to_owned();
         for advice in [remedy, also].map(|advice| advice.for_reader(*reader)) {
             if !advice.as_str().is_empty() {
@@ -160,5 +178,35 @@ impl Serialize for Failure {
             map.serialize_entry(field, value)?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static LOCK_FULL: ErrorDef = ErrorDef {
+        code: "lock_full",
+        retry_after_seconds: Some(60),
+        http: 409,
+        jsonrpc: -32000,
+        meaning: "",
+        remedy: Advice::NONE,
+    };
+
+    #[test]
+    fn the_delay_is_that_of_the_handlers_time_and_the_codes_without_a_time_to_come() {
+        let now = Timestamp(10_000);
+        for (moment, seconds) in
+            [(Some(312_000), 302), (Some(10_001), 1), (Some(10_000), 60), (Some(0), 60), (None, 60)]
+        {
+            let failure = Failure::plain(&LOCK_FULL).repeat_at(moment.map(Timestamp)).answered_at(now);
+            let shown = serde_json::to_value(&failure).unwrap();
+            assert_eq!(
+                (failure.retry_after_seconds(), &shown[RETRY_AFTER]),
+                (Some(seconds), &seconds.into()),
+                "{moment:?}"
+            );
+        }
     }
 }

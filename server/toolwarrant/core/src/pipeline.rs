@@ -271,7 +271,7 @@ impl<H: Handlers> Pipeline<H> {
         let result = self
             .call_and_audit(caller, ended, tool, asked, arrived)
             .await
-            .map_err(|failure| failure.for_reader(permissions));
+            .map_err(|failure| failure.answered_at(arrived.0).for_reader(permissions));
         counted.outcome = outcome(result.as_ref().err());
         result
     }
