@@ -6,7 +6,7 @@
 
 use crate::cli::CallOptions;
 use crate::connection::{Connection, HttpAnswer, Repeat};
-use crate::error::ClientError;
+use crate::error::{ClientError, complain};
 use crate::sign::{content, fresh_nonce, now, sign_with};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
@@ -143,6 +143,9 @@ impl Caller<'_> {
             return Err(self.failure(error["data"].clone(), &answer));
         }
         let result = &body["result"];
+        for note in result["content"].as_array().into_iter().flatten().skip(1).filter_map(|item| item["text"].as_str()) {
+            complain(tool.name, note);
+        }
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let value = json::read(text).map_err(|_| self.connection.strange(&answer))?;
         if result["isError"] == true { Err(self.failure(value, &answer)) } else { Ok(value) }

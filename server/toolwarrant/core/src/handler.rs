@@ -8,6 +8,7 @@ use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::reply::{Frame, Recipient, Sight, TargetIds, find_refused};
 use super::tasks::{CallFacts, LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks};
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -15,6 +16,8 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
@@ -53,6 +56,8 @@ pub struct Call<'a> {
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
+    /// The item of the answer about arguments that were left out.
+    left_out: OnceLock<Box<str>>,
     task_id: OnceLock<Box<str>>,
     /// Targets of tasks that the handler has listed, by resource and id. A result may show them.
     of_tasks: Mutex<BTreeSet<(String, String)>>,
@@ -83,6 +88,7 @@ impl<'a> Call<'a> {
             target: OnceLock::new(),
             given,
             arguments: OnceLock::new(),
+            left_out: OnceLock::new(),
             task_id: OnceLock::new(),
             of_tasks: Mutex::default(),
         }
@@ -123,6 +129,13 @@ impl<'a> Call<'a> {
         self.arguments.get_or_init(|| arguments);
     }
 
+    pub(super) fn note_left_out(&self, names: &[String]) {
+        let names: Vec<_> = names.iter().map(|name| words!["`", Echo::of(name), "`"]).collect();
+        let text = words!["Left out, because this tool has no such argument: ", Words::list(&names, ", "), "."];
+        let item = json!({"type": "text", "text": text.as_str()});
+        self.left_out.get_or_init(|| format!(",{item}").into());
+    }
+
     pub(super) fn note_task(&self, task_id: &str) {
         self.task_id.get_or_init(|| task_id.into());
     }
@@ -142,9 +155,12 @@ impl<'a> Call<'a> {
     }
 }
 
-impl<'a> From<&Call<'a>> for Frame<'a> {
-    fn from(call: &Call<'a>) -> Self {
-        call.frame
+impl<'a> From<&'a Call<'_>> for Frame<'a> {
+    fn from(call: &'a Call<'_>) -> Self {
+        match call.left_out.get() {
+            Some(items) => call.frame.with_more(items),
+            None => call.frame,
+        }
     }
 }
 
@@ -152,7 +168,7 @@ impl<'a> From<&'a Call<'a>> for Recipient<'a> {
     fn from(call: &'a Call<'a>) -> Self {
         let grants = &call.caller.application.grants;
         let all = call.catalogue.resources.iter().all(|resource| grants.of(resource.name).is_some_and(Granted::is_all));
-        Self { frame: call.frame, sight: (!all).then_some(call as &dyn Sight) }
+        Self { frame: call.into(), sight: (!all).then_some(call as &dyn Sight) }
     }
 }
 

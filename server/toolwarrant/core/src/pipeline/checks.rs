@@ -52,6 +52,7 @@ pub(super) fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failu
             if !left_out.is_empty() {
                 let (request_id, tool) = (call.request_id, call.tool.name);
                 tracing::debug!(request_id, tool, ?left_out, "the arguments have members that no tool has");
+                call.note_left_out(&left_out);
             }
             call.note_arguments(shown);
             Ok(args)

@@ -3,17 +3,30 @@
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
     Plain,
-    /// The JSON inside a JSON string. If there is a text `between`, the plain JSON follows it.
+    /// The JSON inside a JSON string, in a text item of a list. If there is a text `between`, the
+    /// plain JSON follows it.
     Text {
         /// In parts; the last one ends with the opening quotation mark.
         open: [&'a str; 3],
-        /// Begins with the closing quotation mark. Without it, `close` does.
+        /// More items, each after its comma.
+        more: &'a str,
+        /// Follows the items, as `close` does without it.
         between: Option<&'a str>,
         close: &'a str,
     },
 }
 
-impl Frame<'_> {
+const TEXT_END: &str = r#""}"#;
+
+impl<'a> Frame<'a> {
+    /// Adds items after the text.
+    pub(crate) fn with_more(mut self, items: &'a str) -> Self {
+        if let Self::Text { more, .. } = &mut self {
+            *more = items;
+        }
+        self
+    }
+
     /// Writes a body of exactly its size. `quote` appends `quoted` bytes.
     pub(super) fn around(self, plain: &[u8], quoted: usize, quote: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let Self::Text { open, .. } = self else { return plain.to_vec() };
@@ -32,7 +45,8 @@ impl Frame<'_> {
     }
 
     pub(super) fn close(self, body: &mut Vec<u8>, plain: &[u8]) {
-        let Self::Text { open: _, between, close } = self else { return };
+        let Self::Text { open: _, more, between, close } = self else { return };
+        [TEXT_END, more].into_iter().for_each(|part| body.extend_from_slice(part.as_bytes()));
         if let Some(between) = between {
             body.extend_from_slice(between.as_bytes());
             body.extend_from_slice(plain);
@@ -41,7 +55,7 @@ impl Frame<'_> {
     }
 
     pub(super) fn close_len(self, plain: &[u8]) -> usize {
-        let Self::Text { open: _, between, close } = self else { return 0 };
-        between.map_or(0, |between| between.len() + plain.len()) + close.len()
+        let Self::Text { open: _, more, between, close } = self else { return 0 };
+        TEXT_END.len() + more.len() + between.map_or(0, |between| between.len() + plain.len()) + close.len()
     }
 }

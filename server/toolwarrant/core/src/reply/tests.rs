@@ -33,12 +33,12 @@ impl ListResult for Page {
     const OPEN: &'static str = "{\"rows\":[";
 }
 
-const CLOSE: &str = "\"}],\"isError\":false}}";
+const CLOSE: &str = "],\"isError\":false}}";
 
-const FRAMES: [Frame<'_>; 3] = [Frame::Plain, text(None), text(Some("\"}],\"structuredContent\":"))];
+const FRAMES: [Frame<'_>; 3] = [Frame::Plain, text(None), text(Some("],\"structuredContent\":"))];
 
 const fn text(between: Option<&str>) -> Frame<'_> {
-    Frame::Text { open: ["{\"id\":", "\"7\"", ",\"text\":\""], between, close: CLOSE }
+    Frame::Text { open: ["{\"id\":", "\"7\"", ",\"text\":\""], more: ",7", between, close: CLOSE }
 }
 
 fn bytes<T: Serialize + TargetIds>(reply: Reply<T>, frame: Frame<'_>) -> Vec<u8> {
@@ -85,11 +85,10 @@ proptest! {
         let value: &serde_json::value::RawValue = json::read(&json).expect("JSON");
         let quoted = serde_json::to_string(&json).expect("JSON");
         let head = "{\"id\":\"7\",\"text\":";
-        let behind = CLOSE.strip_prefix('"').expect("the end of the string");
         let expected = [
             json.clone(),
-            format!("{head}{quoted}{behind}"),
-            format!("{head}{quoted}}}],\"structuredContent\":{json}{CLOSE}"),
+            format!("{head}{quoted}}},7{CLOSE}"),
+            format!("{head}{quoted}}},7],\"structuredContent\":{json}{CLOSE}"),
         ];
         for (frame, expected) in FRAMES.into_iter().zip(expected) {
             let answer = Answer::of(&value, frame).expect("JSON");

@@ -25,6 +25,8 @@ const TASK: &str = "toolwarrant/task";
 
 const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
+const STRUCTURED: &str = r#"],"structuredContent":"#;
+
 pub(crate) struct Answers {
     /// Up to the instructions, for each revision that the server can agree to.
     initialize: Vec<(Revision, String)>,
@@ -116,8 +118,8 @@ impl Answers {
     /// returned.
     pub(super) fn task_with_result(&self, id: &str, members: &str, result: &RawValue) -> serde_json::Result<Answer> {
         let opened = [&*self.open_task(), members, &self.typed.call].concat();
-        let (between, close) = (Some(r#""}],"structuredContent":"#), r#","isError":false}}}"#);
-        Answer::of(&result, Frame::Text { open: [OPEN, id, &opened], between, close })
+        let (between, close) = (Some(STRUCTURED), r#","isError":false}}}"#);
+        Answer::of(&result, Frame::Text { open: [OPEN, id, &opened], more: "", between, close })
     }
 
     pub(super) fn acknowledge(&self, id: &str) -> Answer {
@@ -138,8 +140,8 @@ impl Answers {
     pub(super) fn frame<'a>(&'a self, id: &'a str, revision: Revision) -> Frame<'a> {
         let open = [OPEN, id, &self.openings(revision).call];
         match revision.features().structured {
-            true => Frame::Text { open, between: Some(r#""}],"structuredContent":"#), close: r#","isError":false}}"# },
-            false => Frame::Text { open, between: None, close: r#""}],"isError":false}}"# },
+            true => Frame::Text { open, more: "", between: Some(STRUCTURED), close: r#","isError":false}}"# },
+            false => Frame::Text { open, more: "", between: None, close: r#"],"isError":false}}"# },
         }
     }
 
@@ -147,8 +149,9 @@ impl Answers {
     pub(super) fn tool_failure(&self, id: &str, revision: Revision, failure: &Failure) -> Answer {
         let frame = Frame::Text {
             open: [OPEN, id, &self.openings(revision).call],
+            more: "",
             between: None,
-            close: r#""}],"isError":true}}"#,
+            close: r#"],"isError":true}}"#,
         };
         Answer::of(failure, frame).unwrap_or_else(|_| error(id, failure))
     }

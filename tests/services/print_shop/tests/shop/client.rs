@@ -37,3 +37,19 @@ async fn its_bridge_lists_its_tools_and_says_how_a_key_is_made_for_it() {
         assert!(help.contains(line), "{line}: {help}");
     }
 }
+
+#[tokio::test]
+async fn an_argument_that_no_tool_has_is_left_out_and_the_caller_is_told() {
+    let shop = Shop::start().await;
+    let usual: [&[&str]; 3] =
+        [&["list_machines"], &["get_tray", "tray_id=p-1"], &["fill_tray", "tray_id=p-4", "sheets=5", "idempotency_key=k"]];
+    for arguments in usual {
+        for strangers in [&[][..], &["near=here", "\u{202e}x=1"]] {
+            let output = client(&shop, &[&["call"], arguments, strangers].concat()).output().await.expect("it runs");
+            let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+            let told = format!("{}: Left out, because this tool has no such argument: `near`, `x`.\n", arguments[0]);
+            assert_eq!(err, if strangers.is_empty() { "" } else { &told }, "{arguments:?}");
+            assert!(serde_json::from_str::<Value>(&out).expect("JSON").is_object(), "{out}");
+        }
+    }
+}
