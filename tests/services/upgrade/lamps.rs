@@ -9,9 +9,9 @@ use crate::contract::{LampCapability, LampId, LampsTools, Percent};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
+use toolwarrant::BoxFuture;
 use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
-use toolwarrant::BoxFuture;
 
 pub struct LampFolder(pub PathBuf);
 
@@ -35,7 +35,8 @@ impl Resource<LampId> for LampFolder {
     type Capability = LampCapability;
 
     async fn resolve(&self, _: &Caller, id: &LampId) -> Result<Lamp, Unresolved> {
-        let light = Percent::new(self.light(id.as_str())).map_err(|_| Unresolved::Unavailable)?;
+        let light =
+            Percent::new(self.light(id.as_str())).map_err(|why| Unresolved::Unavailable(why.to_string().into()))?;
         Ok(Lamp { lamp_id: id.clone(), light, capabilities: LampCapabilities { dim: true } })
     }
 
@@ -63,7 +64,9 @@ impl Executor for LampFolder {
             }
             let journal = File::options().create(true).append(true).open(self.0.join("sends"));
             let noted = journal.and_then(|mut journal| journal.write_all(format!("{lamp} {}\n", write.id).as_bytes()));
-            if noted.is_err() || (!lamp.starts_with("broken") && fs::write(self.0.join(&lamp), light.to_string()).is_err()) {
+            if noted.is_err()
+                || (!lamp.starts_with("broken") && fs::write(self.0.join(&lamp), light.to_string()).is_err())
+            {
                 return Sent::Err("the folder cannot be written".into());
             }
             if lamp.starts_with("quiet") { Sent::NoAnswer("silence".into()) } else { Sent::Pending(lamp) }

@@ -277,10 +277,7 @@ fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
 fn view(found: Found) -> View {
     match found {
         Ok(phone) => phone.ok_or(Unresolved::NotFound),
-        Err(error) => {
-            log(&error);
-            Err(Unresolved::Unavailable)
-        }
+        Err(Unreachable(why)) => Err(Unresolved::Unavailable(why)),
     }
 }
 

@@ -112,7 +112,7 @@ impl Views {
 
 impl Reading {
     fn is_current(&self, now: Timestamp) -> bool {
-        !matches!(self.view, Err(Unresolved::Unavailable)) && is_recent(self.began, now)
+        !matches!(self.view, Err(Unresolved::Unavailable(_))) && is_recent(self.began, now)
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         views.forget(id);
         let list = || Some((Arc::clone(&listed), before));
-        views.get(id, list(), || ready(Err(Unresolved::Unavailable))).await.unwrap_err();
+        views.get(id, list(), || ready(Err(Unresolved::Unavailable("silent".into())))).await.unwrap_err();
         let seen = views.get(id, list(), anew).await.unwrap();
         assert!(Arc::ptr_eq(&seen, &read), "and so may one from before a reading that failed");
     }

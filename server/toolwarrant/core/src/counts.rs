@@ -4,8 +4,11 @@
 //! Each part of a service owns its counters. Start at [`Count`].
 
 use super::catalogue::{Catalogue, ToolDef};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::ignore_poison;
 
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
@@ -59,6 +62,30 @@ pub struct Requests {
     pub rate_limited: Count,
     /// Requests whose body is not a message.
     pub unsound: Count,
+    pub unavailable: LastUnavailable,
+}
+
+/// The last call that did not reach its upstream.
+#[derive(Debug, Default)]
+pub struct LastUnavailable(Mutex<Option<(Timestamp, &'static str, Box<str>)>>);
+
+impl LastUnavailable {
+    /// How long the same reason is logged only once.
+    const REPEATED: Duration = Duration::from_mins(1);
+
+    pub(crate) fn note(&self, tool: &'static ToolDef, why: &str, now: Timestamp) {
+        let mut last = ignore_poison(self.0.lock());
+        let is_known = last.as_ref().is_some_and(|(at, _, known)| **known == *why && now < at.plus(Self::REPEATED));
+        if !is_known {
+            tracing::warn!(tool = tool.name, why, "an upstream cannot be reached");
+            *last = Some((now, tool.name, why.into()));
+        }
+    }
+
+    /// Returns the time of the call, its tool and the reason.
+    pub fn last(&self) -> Option<(Timestamp, &'static str, Box<str>)> {
+        ignore_poison(self.0.lock()).clone()
+    }
 }
 
 #[derive(Debug)]
@@ -73,8 +100,9 @@ pub struct Calls {
 impl Requests {
     #[must_use]
     pub fn new(catalogue: &'static Catalogue) -> Self {
-        let (unauthenticated, rate_limited, unsound) = Default::default();
-        Self { tools: catalogue.tools.iter().map(Calls::new).collect(), unauthenticated, rate_limited, unsound }
+        let (unauthenticated, rate_limited, unsound, unavailable) = Default::default();
+        let tools = catalogue.tools.iter().map(Calls::new).collect();
+        Self { tools, unauthenticated, rate_limited, unsound, unavailable }
     }
 
     /// Counts a call as `ok`, `cancelled`, or an error code of the tool. Only a call that ran has a

@@ -16,6 +16,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
+use toolwarrant_base::text::Remark;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 
@@ -244,14 +245,15 @@ pub trait Resource<Id>: Send + Sync + 'static {
 }
 
 /// The reason why a target was not found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unresolved {
     /// No target has this id. A target that is not granted gets the same answer.
     NotFound,
     /// A target had this id and is gone. It has the id again if it comes back.
     Left,
-    /// The upstream that knows the target could not be reached.
-    Unavailable,
+    /// The upstream that knows the target could not be reached, for this reason. The log and the
+    /// doctor have it; clients do not.
+    Unavailable(Remark),
 }
 
 /// The flag of a capability of one target.

@@ -60,7 +60,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use toolwarrant_audit::{Audit, AuditHandle};
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::text::Secret;
+use toolwarrant_base::text::{Remark, Secret};
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::{ignore_poison, survive};
 
@@ -306,8 +306,12 @@ impl<H: Handlers> Pipeline<H> {
         let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
         let mut result = result.unwrap_or_else(|| Err(internal_failure(&call, "a handler panicked")));
-        if let Some(cause) = result.as_ref().err().and_then(Failure::cause) {
-            result = Err(internal_failure(&call, cause));
+        match result.as_ref().err().and_then(|failure| Some((failure.def(), failure.cause()?))) {
+            Some((def, why)) if def.code == H::CATALOGUE.roles.upstream_unavailable.code => {
+                self.counts.unavailable.note(tool, why, arrived.0);
+            }
+            Some((_, cause)) => result = Err(internal_failure(&call, cause)),
+            None => {}
         }
         result = match &result {
             Ok(_) if tool.task.is_none() => call.still().and(result),
@@ -389,15 +393,15 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     id: &Id,
     capability: Option<H::Capability>,
 ) -> Result<Target<H::View>, Failure> {
-    let unavailable = || refusals::unavailable(call, handlers.retry_after_seconds(id));
+    let unavailable = |why: Remark| refusals::unavailable(call, why, handlers.retry_after_seconds(id));
     let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
         Unresolved::NotFound => not_found(call.catalogue, call.tool, call.caller),
         Unresolved::Left => refusals::has_left(call),
-        Unresolved::Unavailable => unavailable(),
+        Unresolved::Unavailable(why) => unavailable(why),
     })?;
     match capability.map_or(Flag::Offered, |capability| H::flag(&view, capability)) {
         Flag::Offered => Ok(Target::proven(view, H::policy)),
-        Flag::Unreachable => Err(unavailable()),
+        Flag::Unreachable => Err(unavailable("its capability is from an earlier reading".into())),
         flag @ Flag::Passing(_) => Err(refusals::passing(call, &flag, handlers.retry_after_seconds(id))),
         flag => Err(not_supported(call, &flag)),
     }

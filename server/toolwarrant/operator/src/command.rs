@@ -170,7 +170,11 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
                 Ok((&*context.store, context.shared.as_deref())),
                 context.clock.now(),
             );
-            answer(found.await)
+            let mut found = found.await;
+            if let Some(server) = &context.server {
+                found.warn_of_upstream(server.describe_unavailable(context.clock.now().minus(doctor::LOOKED_BACK)));
+            }
+            answer(found)
         }
     }
 }

@@ -77,6 +77,9 @@ pub trait ServerState: MonitorSource {
     /// Returns the beginnings of the ids of targets, one for each upstream that has one.
     fn prefixes(&self) -> Vec<String>;
 
+    /// Returns the last call that did not reach its upstream, since this time.
+    fn describe_unavailable(&self, since: Timestamp) -> Option<String>;
+
     /// Adds a point to its history. Call it once a minute.
     fn note_minute(&self, now: Timestamp);
 }

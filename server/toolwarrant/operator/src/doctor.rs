@@ -48,6 +48,8 @@ const FAULTS_SHOWN: usize = 10;
 /// After a start, the engine looks at every task within a minute.
 const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 
+pub(crate) const LOOKED_BACK: Duration = Duration::from_hours(1);
+
 const LAST_LINE_MAX: u64 = 1 << 20;
 
 /// The name of a check, the condition that holds in a healthy folder, and the remedy.
@@ -120,6 +122,11 @@ const FOREIGN: Description = Description(
     "foreign objects",
     "the database contains nothing that another program created",
     "leave it if you know the program that needs it; otherwise stop the server, keep a copy, and run the statement in `sqlite3`",
+);
+const UPSTREAM: Description = Description(
+    "upstream",
+    "each call of the last hour reached its upstream",
+    "do what the reason says; the log has each reason once a minute",
 );
 const NOT_EXAMINED: &str = "nothing is known of it. Correct what the reason says, such as the lock of a session, which ends with \
      `SELECT pg_terminate_backend(PROCESS)` or `ROLLBACK PREPARED`; then run `doctor` again";
@@ -298,6 +305,10 @@ impl Diagnosis {
     fn warn(&mut self, check: &Description, found: Found) {
         let found = self.list("warning", check, found);
         self.warnings.extend(found);
+    }
+
+    pub(crate) fn warn_of_upstream(&mut self, unavailable: Option<String>) {
+        self.warn(&UPSTREAM, Ok(unavailable.into_iter().collect()));
     }
 
     fn list(&mut self, severity: &str, Description(check, holds, remedy): &Description, found: Found) -> Vec<Value> {

@@ -137,6 +137,11 @@ impl ServerState for ServiceStatus {
         upstreams.iter().flat_map(|upstreams| upstreams.states()).filter_map(|state| state.prefix).collect()
     }
 
+    fn describe_unavailable(&self, since: Timestamp) -> Option<String> {
+        let (at, tool, why) = self.sources.get()?.requests.unavailable.last().filter(|(at, ..)| *at >= since)?;
+        Some(format!("`{tool}` at {at}: {why}"))
+    }
+
     fn note_minute(&self, now: Timestamp) {
         if let Some(sources) = self.sources.get() {
             self.history.note(count(sources, now));

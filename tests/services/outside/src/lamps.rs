@@ -35,7 +35,8 @@ impl Resource<LampId> for Lamps {
 
     async fn resolve(&self, _: &Caller, id: &LampId) -> Result<Lamp, Unresolved> {
         let lamp = self.find(id.as_str()).ok_or(Unresolved::NotFound)?;
-        let light = Percent::new(lamp.load(Ordering::Relaxed)).map_err(|_| Unresolved::Unavailable)?;
+        let light = Percent::new(lamp.load(Ordering::Relaxed))
+            .map_err(|why| Unresolved::Unavailable(why.to_string().into()))?;
         Ok(Lamp { lamp_id: id.clone(), light, capabilities: LampCapabilities { dim: true } })
     }
 

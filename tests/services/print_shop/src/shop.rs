@@ -63,7 +63,7 @@ impl Resource<TrayId> for Shop {
 
 fn find(machines: &'static [Machine], id: &str) -> Result<&'static Machine, Unresolved> {
     match machines.iter().find(|machine| machine.id == id) {
-        Some(Machine { habit: Habit::Unplugged, .. }) => Err(Unresolved::Unavailable),
+        Some(Machine { habit: Habit::Unplugged, .. }) => Err(Unresolved::Unavailable("the plug is out".into())),
         Some(machine) => Ok(machine),
         None => Err(Unresolved::NotFound),
     }

@@ -6,6 +6,7 @@ use crate::catalogue::{Catalogue, ToolDef};
 use crate::failure::Failure;
 use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
+use toolwarrant_base::text::Remark;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 
@@ -38,8 +39,8 @@ fn target_name(tool: &'static ToolDef) -> &'static str {
     tool.target.as_ref().map_or("target", |target| target.resource)
 }
 
-pub(super) fn unavailable(call: &Call<'_>, seconds: Option<u64>) -> Failure {
-    with_wait(Failure::plain(call.catalogue.roles.upstream_unavailable), seconds)
+pub(super) fn unavailable(call: &Call<'_>, why: Remark, seconds: Option<u64>) -> Failure {
+    with_wait(Failure::fault(call.catalogue.roles.upstream_unavailable, why), seconds)
 }
 
 fn with_wait(failure: Failure, seconds: Option<u64>) -> Failure {

@@ -1,7 +1,7 @@
 //! The parts of the shop other than its tools: configuration file, own commands, background work,
 //! and upstreams.
 
-use crate::process::{Shop, operate, program};
+use crate::process::{Shop, json_of, operate, program};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -171,4 +171,24 @@ async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
     print_shop_upstream_calls_total{upstream="empty",outcome="ok"} 0
     print_shop_upstream_calls_total{upstream="north",outcome="ok"} 1
     "#);
+}
+
+#[tokio::test]
+async fn the_reason_why_a_machine_is_unavailable_is_in_the_log_and_the_doctors_report() {
+    let shop = Shop::start().await;
+    let look = async || json_of(&shop.data, "doctor").await;
+    assert_eq!(look().await["warnings"], Value::Null);
+    for (tool, arguments) in
+        [("get_printer", json!({"printer_id": "p-gone"})), ("get_tray", json!({"tray_id": "p-gone"}))]
+    {
+        let refused = shop.call(tool, arguments).await.expect_err("it is unplugged");
+        assert_eq!(refused["code"], "upstream_unavailable");
+        assert!(!refused.to_string().contains("plug"), "the reason is for the operator: {refused}");
+    }
+    let found = look().await;
+    assert_eq!((&found["healthy"], &found["warnings"][0]["check"]), (&json!(true), &json!("upstream")), "{found}");
+    let warned = found["warnings"][0]["found"].as_str().expect("a finding");
+    assert!(warned.contains("`get_printer`") && warned.contains("the plug is out"), "{warned}");
+    let log = std::fs::read_to_string(shop.data.with_file_name("log")).expect("a log");
+    assert_eq!(log.matches("the plug is out").count(), 1, "a reason is logged once a minute: {log}");
 }
