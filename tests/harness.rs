@@ -54,7 +54,7 @@ pub(crate) async fn serve<H: Handlers>(
 ) -> (Server, Vec<Vec<Key>>) {
     let compose = |setup: Setup<'_, ()>| {
         let (handlers, executor) = parts(&setup.clock);
-        Service::new(handlers).executor(executor)
+        Service::with_executor(handlers, executor)
     };
     serve_service(compose, tenants).await
 }

@@ -82,7 +82,7 @@ async fn a_start_does_not_go_back_behind_the_time_of_the_last_run_until_the_oper
 
 fn twelve_phones(setup: Setup<'_, ()>) -> Service<Contract<Phones>> {
     let (handlers, executor) = both_sides(Arc::new(Sim::new(1, 12, setup.clock.clone(), &[1; 32])), &setup.clock);
-    Service::new(handlers).executor(executor)
+    Service::with_executor(handlers, executor)
 }
 
 async fn statuses(server: &TestServer, requests: &[Signed]) -> Vec<u16> {

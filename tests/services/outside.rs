@@ -36,7 +36,6 @@ pub(crate) async fn outside() -> &'static Outside {
 async fn build_all() -> Outside {
     let home = TempDir::new().expect("a temporary folder");
     Lamps::copy(home.path(), "served");
-    Lamps::copy(home.path(), "idle").change("src/main.rs", ".executor(lamps)", "");
     let unread = Lamps::copy(home.path(), "unread");
     unread.change("spec/service.toml", "id = \"LampId\"", "id = \"LampId\"\nstate = \"LampState\"");
     unread.change(
@@ -204,13 +203,11 @@ async fn a_service_from_outside_is_built_served_and_operated() {
 }
 
 #[tokio::test]
-async fn a_service_without_a_part_that_its_contract_needs_does_not_start() {
-    for (program, needs) in [("idle", "`dim_lamp` makes tasks"), ("unread", "`lamp` has a state")] {
-        let home = TempDir::new().expect("a temporary folder");
-        let start = Start::new(outside().await.program(program), home.path());
-        let refused = start.ready().await.expect_err("a part is missing");
-        assert!(format!("{refused:#}").contains(needs), "{refused:#}");
-    }
+async fn a_service_that_does_not_read_a_state_of_its_contract_does_not_start() {
+    let home = TempDir::new().expect("a temporary folder");
+    let start = Start::new(outside().await.program("unread"), home.path());
+    let refused = start.ready().await.expect_err("a part is missing");
+    assert!(format!("{refused:#}").contains("`lamp` has a state"), "{refused:#}");
 }
 
 /// The build fails if a program of this package does not compile.

@@ -15,12 +15,17 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         quote!(#name => rt::pipeline::run::<H, call::#marker>(&self.0, call, raw).await,)
     });
     let traits: Vec<_> = handler_domains(contract).map(|(domain, _)| trait_name(domain)).collect();
+    let bounds = quote!(#(#traits +)* Send + Sync + 'static);
+    let without_tasks = contract.tools().all(|tool| tool.task().is_none());
+    let without_tasks = without_tasks.then(|| quote!(impl<H: #bounds> rt::pipeline::MakesNoTasks for Contract<H> {}));
     quote! {
         /// Handlers with the checks of the contract in front of them.
         #[derive(Debug)]
         pub struct Contract<H>(pub std::sync::Arc<H>);
 
-        impl<H: #(#traits +)* Send + Sync + 'static> rt::pipeline::Handlers for Contract<H> {
+        #without_tasks
+
+        impl<H: #bounds> rt::pipeline::Handlers for Contract<H> {
             const CATALOGUE: &'static rt::catalogue::Catalogue = &CATALOGUE;
 
             async fn dispatch<'a>(

@@ -97,7 +97,7 @@ pub fn service(platforms: Arc<Platforms>, own: OwnFlags, clock: Clock, passes: P
     let phones = Arc::new(phones.with_screens(ScreenPasses { passes, last }));
     let writes = Writes::new(platforms.clone(), phones.views());
     let screens = Screens::new(phones.clone(), clock);
-    Service::new(Contract(phones)).executor(Arc::new(writes)).inventory(platforms).page(Arc::new(screens))
+    Service::with_executor(Contract(phones), Arc::new(writes)).inventory(platforms).page(Arc::new(screens))
 }
 
 /// Runs the program. It simulates phones if the configuration names no platform.

@@ -39,7 +39,7 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
         let platforms = Arc::new(Platforms::default().with(name, platform));
         let phones = Phones::new(platforms.clone(), ProxyHosts::PublicAndPrivate, setup.clock);
         let writes = Writes::new(platforms, phones.views());
-        Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes))
+        Service::with_executor(Contract(Arc::new(phones)), Arc::new(writes))
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
     let (server, keys) = toolwarrant_testing::serve(compose, tenants, folder.path().to_owned()).await;

@@ -58,7 +58,7 @@ pub(crate) fn serve() -> ExitCode {
         let sim = Arc::new(Sim::new(1, flags.sim_devices, clock.clone(), &[0; 32]));
         let platforms = Platforms::default().with(PlatformName::parse("phone")?, sim);
         let phones = Phones::new(Arc::new(platforms), ProxyHosts::Public, clock);
-        Ok(Service::new(Contract(Arc::new(phones))).executor(Arc::<Immediate>::default()))
+        Ok(Service::with_executor(Contract(Arc::new(phones)), Arc::<Immediate>::default()))
     })
 }
 

@@ -77,6 +77,14 @@ pub trait Handlers: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a;
 }
 
+/// The handlers of a contract whose tools make no tasks, so that it needs no executor.
+#[diagnostic::on_unimplemented(
+    message = "the tools of this contract make tasks, and nothing carries them out",
+    label = "this contract has tools with `effect = \"task\"`",
+    note = "write `impl Executor for` a type, and make the service with `Service::with_executor(handlers, executor)`"
+)]
+pub trait MakesNoTasks: Handlers {}
+
 /// One tool of a contract, as [`run`] takes it.
 pub trait ToolSteps<H>: Send + Sync + 'static {
     type Args: Arguments;

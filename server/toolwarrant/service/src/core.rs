@@ -1,7 +1,6 @@
 //! The core of a server, over an opened data folder: audit, engine, nonces and pipeline. Programs
 //! and test servers compose it.
 
-use crate::service::require_executor;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use toolwarrant_audit::Audit;
@@ -20,7 +19,7 @@ pub struct CoreParts<'a> {
     /// The contract.
     pub catalogue: &'static Catalogue,
     /// `None` for a contract without tasks.
-    pub executor: Option<Arc<dyn Executor>>,
+    pub executor: Arc<dyn Executor>,
     /// The audit trail is written there.
     pub folder: &'a DataFolder,
     /// The opened data.
@@ -54,7 +53,7 @@ impl Core {
         let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
-            executor: require_executor(executor, catalogue)?,
+            executor,
             catalogue: Some(catalogue),
             keyring: keyring.clone(),
             clock: clock.clone(),

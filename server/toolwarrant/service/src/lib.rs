@@ -43,7 +43,7 @@ pub mod contract {
     pub use toolwarrant_core::advice::Advice;
     pub use toolwarrant_core::args::admits;
     pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
-    pub use toolwarrant_core::pipeline::Handlers;
+    pub use toolwarrant_core::pipeline::{Handlers, MakesNoTasks};
 }
 
 /// Results that are rendered once and sent many times, such as long lists.

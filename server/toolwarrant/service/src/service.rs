@@ -10,7 +10,7 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
-use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_core::pipeline::{Handlers, MakesNoTasks};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
@@ -41,7 +41,7 @@ pub struct Setup<'a, F> {
 /// The parts of a service, with the commands `C` that it adds.
 pub struct Service<H, C = NoCommands> {
     pub(crate) handlers: H,
-    pub(crate) executor: Option<Arc<dyn Executor>>,
+    pub(crate) executor: Arc<dyn Executor>,
     pub(crate) inventory: Option<Arc<dyn Inventory>>,
     pub(crate) own: Option<CommandRunner>,
     pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
@@ -53,16 +53,24 @@ pub struct Service<H, C = NoCommands> {
 }
 
 #[doc(hidden)]
-pub type TestParts<H> = (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>, Option<Arc<dyn WebPage>>);
+pub type TestParts<H> = (H, Arc<dyn Executor>, Vec<BoxFuture<'static, ()>>, Option<Arc<dyn WebPage>>);
 
 impl<H: Handlers> Service<H> {
-    /// Makes a service without tasks. `handlers` is the generated `Contract` around the type that
-    /// implements it.
-    pub fn new(handlers: H) -> Self {
+    /// Makes a service whose tools make no tasks. `handlers` is the generated `Contract` around the
+    /// type that implements it.
+    pub fn new(handlers: H) -> Self
+    where
+        H: MakesNoTasks,
+    {
+        Self::with_executor(handlers, Arc::new(NoTasks))
+    }
+
+    /// Makes a service with the executor of its writes.
+    pub fn with_executor(handlers: H, executor: Arc<dyn Executor>) -> Self {
         let commands = PhantomData;
         Self {
             handlers,
-            executor: None,
+            executor,
             inventory: None,
             own: None,
             upstreams: None,
@@ -76,12 +84,6 @@ impl<H: Handlers> Service<H> {
 }
 
 impl<H, C> Service<H, C> {
-    /// Adds the executor of writes.
-    #[must_use]
-    pub fn executor(self, executor: Arc<dyn Executor>) -> Self {
-        Self { executor: Some(executor), ..self }
-    }
-
     /// Adds the inventory. Without it the operator cannot list what tools act on, and can assign
     /// ids that do not exist.
     #[must_use]
@@ -139,16 +141,6 @@ impl<H, C> Service<H, C> {
     pub fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
-}
-
-pub(crate) fn require_executor(
-    executor: Option<Arc<dyn Executor>>,
-    catalogue: &Catalogue,
-) -> Result<Arc<dyn Executor>> {
-    if let (None, Some(tool)) = (&executor, catalogue.tools.iter().find(|tool| tool.task.is_some())) {
-        bail!("the tool `{}` makes tasks, and the service has no executor: `Service::executor` sets it", tool.name);
-    }
-    Ok(executor.unwrap_or_else(|| Arc::new(NoTasks)))
 }
 
 pub(crate) fn require_states(inventory: Option<&dyn Inventory>, catalogue: &Catalogue) -> Result<()> {

@@ -131,7 +131,7 @@ impl Start {
         Ok(Setup { flags, config, folder: &self.folder, files, clock, random, passes })
     }
 
-    pub(crate) fn core(&self, runtime: &Runtime, executor: Option<Arc<dyn Executor>>) -> Result<Core> {
+    pub(crate) fn core(&self, runtime: &Runtime, executor: Arc<dyn Executor>) -> Result<Core> {
         let Self { catalogue, folder, opened: data, keeping: audit, .. } = self;
         let (random, max_in_flight) = (self.random.clone(), TASKS_MAX);
         let parts = CoreParts { catalogue, executor, folder, data, random, audit: *audit, max_in_flight };

@@ -11,6 +11,6 @@ use toolwarrant::{Program, Service};
 fn main() -> std::process::ExitCode {
     Program::new("lamps", env!("CARGO_PKG_VERSION"), "Serves lamps.").run(|_| {
         let lamps = Arc::new(lamps::Lamps::default());
-        Ok(Service::new(contract::Contract(lamps.clone())).executor(lamps))
+        Ok(Service::with_executor(contract::Contract(lamps.clone()), lamps))
     })
 }

@@ -66,6 +66,7 @@ pub fn service<F>(
     let (supplies, van) = Supplies::of(&setup.config)?;
     let shop = Arc::new(Shop::new(machines));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
-    let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves).hint(HINT);
+    let service =
+        Service::with_executor(Contract(shop.clone()), shop.clone()).inventory(shop).serves(serves).hint(HINT);
     Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
 }
