@@ -88,11 +88,23 @@ impl HttpClient {
     /// The URL is neither https nor http to this machine, the system has no certificate
     /// authorities, or the proxy's URL is wrong.
     pub fn to(url: &Url) -> Result<Self, HttpSetupError> {
+        if url.scheme() == "http" && !is_loopback(url) {
+            return Err(HttpSetupError("`http://` is not supported for other machines; expected https".to_owned()));
+        }
+        Self::to_configured(url)
+    }
+
+    /// Sets up a client as [`Self::to`] does, and of plain http to another machine as well. Use it
+    /// only for an address that the operator configured: everyone on the way can read and change
+    /// what is sent and answered, keys included.
+    ///
+    /// # Errors
+    /// The URL is neither https nor http, the system has no certificate authorities, or the proxy's
+    /// URL is wrong.
+    pub fn to_configured(url: &Url) -> Result<Self, HttpSetupError> {
         let encrypted = url.scheme() == "https";
-        let is_near = url.scheme() == "http" && is_loopback(url);
-        if !encrypted && !is_near {
-            let message = format!("`{}://` is not supported for other machines; expected https", url.scheme());
-            return Err(HttpSetupError(message));
+        if !encrypted && url.scheme() != "http" {
+            return Err(HttpSetupError(format!("`{}://` is not supported; expected https", url.scheme())));
         }
         let tls = tls(encrypted)?;
         let mut tcp = HttpConnector::new();
@@ -101,8 +113,7 @@ impl HttpClient {
         tcp.set_connect_timeout(Some(CONNECT));
         let uri: Uri =
             url.as_str().parse().map_err(|error: http::uri::InvalidUri| HttpSetupError(error.to_string()))?;
-        // Plain http goes to this machine, whatever the environment says, so that no key reaches a
-        // proxy.
+        // Plain http takes no proxy, whatever the environment says, so that no key reaches one.
         let Some(proxy) = Some(Matcher::from_env()).filter(|_| encrypted).and_then(|proxies| proxies.intercept(&uri))
         else {
             return Ok(Self { way: Way::Direct(Road::of(tcp, tls, encrypted)) });

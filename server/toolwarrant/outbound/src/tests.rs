@@ -303,7 +303,7 @@ async fn a_kept_connection_is_used_again_and_a_lost_request_is_not_sent_again() 
 }
 
 #[test]
-fn plain_http_goes_to_this_machine_alone() {
+fn plain_http_goes_to_this_machine_and_to_what_is_configured_alone() {
     for (url, expected) in [
         ("http://127.0.0.1:1/", true),
         ("http://localhost/", true),
@@ -312,6 +312,8 @@ fn plain_http_goes_to_this_machine_alone() {
         ("http://10.0.0.1/", false),
         ("ftp://127.0.0.1/", false),
     ] {
-        assert_eq!(HttpClient::to(&url.parse().expect("a URL")).is_ok(), expected, "{url}");
+        let (url, is_http) = (url.parse().expect("a URL"), url.starts_with("http"));
+        assert_eq!(HttpClient::to(&url).is_ok(), expected, "{url}");
+        assert_eq!(HttpClient::to_configured(&url).is_ok(), is_http, "{url}");
     }
 }

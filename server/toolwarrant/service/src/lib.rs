@@ -67,8 +67,10 @@ pub mod config {
 
 /// Requests to an upstream, and a listener that shows from which address a request came.
 pub mod http {
+    pub use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
     pub use toolwarrant_http::callback::{CallbackListener, CallbackPaths, CallbackSource, Expected};
     pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
+    pub use url::Url;
 }
 
 /// A page of the service, for people in a browser who hold a pass.
