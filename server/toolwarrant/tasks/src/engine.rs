@@ -134,6 +134,13 @@ impl Engine {
         self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
     }
 
+    /// Returns true if each task in flight waits for a later time, so that only the clock can
+    /// continue one.
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        self.due.count_after(self.parts.clock.now()) == self.index.tasks()
+    }
+
     /// Returns once the loop of [`Self::run`] has turned.
     pub async fn turn(&self) {
         let turned = self.turned.notified();

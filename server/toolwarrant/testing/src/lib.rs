@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
 use toolwarrant::composition::{Core, CoreParts};
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::{Service, Setup};
@@ -38,6 +39,10 @@ pub const TASKS_MAX: usize = 200;
 
 /// Unfinished work is dropped then.
 const AT_ONCE: Duration = Duration::from_secs(10);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 const EXCHANGE: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
@@ -207,6 +212,9 @@ impl TestServer {
     }
 
     /// Advances the manual clock second by second. `reader` is the tool that reads tasks.
+    ///
+    /// While the executor works, such as on an exchange with an upstream, the clock goes no faster
+    /// than the real one.
     #[expect(clippy::panic, clippy::expect_used, reason = "a test without the end of its task must fail")]
     pub async fn end(&self, key: &Key, reader: &str, task: &Value) -> Value {
         for _ in 0..3_600 {
@@ -215,7 +223,13 @@ impl TestServer {
             if task["terminal"] == true {
                 return task;
             }
-            self.clock.advance(Duration::from_secs(1));
+            let rest = async {
+                while !self.engine.rests() {
+                    sleep(LOOK_AGAIN).await;
+                }
+            };
+            let _ = timeout(SECOND, rest).await;
+            self.clock.advance(SECOND);
         }
         panic!("the task does not end: {task}");
     }

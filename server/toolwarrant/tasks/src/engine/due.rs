@@ -67,6 +67,10 @@ impl DueList {
         self.lock().first_key_value().map(|((at, _), _)| *at)
     }
 
+    pub(super) fn count_after(&self, now: Timestamp) -> usize {
+        self.lock().keys().filter(|(at, _)| *at > now).count()
+    }
+
     pub(super) fn wake(&self) {
         self.earlier.notify_one();
     }

@@ -15,3 +15,4 @@ mod replicas_examined;
 mod replicas_operated;
 mod stopped_clock;
 mod supplies;
+mod upstream;
