@@ -79,6 +79,8 @@ rules! {
     UnknownPlaceholder = "unknown-placeholder",
     /// A tool's texts name only tools that every caller of it may call.
     HiddenTool = "hidden-tool",
+    /// A `use_when` goes on after the words `Use it`.
+    UseWhen = "use-when",
     /// A `not_when` names another tool.
     NoAlternative = "no-alternative",
     /// The next step after a state that is not final, or not certain, names the tool to call.

@@ -104,6 +104,11 @@ impl Lowering<'_> {
         }
         let [title, summary, use_when] = [("title", title), ("summary", summary), ("use_when", use_when)]
             .map(|(key, text)| self.require_text(raw, key, text.as_ref()));
+        let is_sentence = |text: &&At<String>| text.starts_with(char::is_uppercase) || text.starts_with("use ");
+        if let Some(text) = raw.use_when.as_ref().filter(is_sentence) {
+            let help = Some("begin with a lower-case word such as `to`, `when` or `before`".to_owned());
+            self.add(Rule::UseWhen, text, "agents read this after the words `Use it`", help);
+        }
         let mut say = |text| self.scope.words.say(self.file, text, self.report);
         let [not_when, returns] = [not_when, returns].map(|text| say(text.as_ref()));
         let notes = notes.iter().flatten().map(|note| say(Some(note))).collect();
