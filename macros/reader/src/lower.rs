@@ -46,7 +46,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let permissions = permissions(permission, report);
     let probes = probes(probe, &words, report);
     let framework = derived::framework_types(&permissions, &probes, &words);
-    let types = Types::lower(&files.types.r#type, resource, framework, report);
+    let types = Types::lower(files, framework, report);
     let errors = errors::lower(files, &types, &words, report);
     let resources = resources(resource, &types, &words, report);
     let states = words::states(files, &words, report);

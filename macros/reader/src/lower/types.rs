@@ -1,10 +1,10 @@
 //! Lowers types and fields.
 
 use super::derived::{self, plain};
-use super::require::{at, require_distinct, require_name, require_text};
+use super::require::{at, require_distinct, require_name, require_text, tools_of};
 use crate::model::{Field, Kind, Member, NamedType, StringSpec, Type};
 use crate::names::fill_resource;
-use crate::raw::{self, At, KindName, Named, Unread};
+use crate::raw::{self, At, Files, KindName, Named, Unread};
 use crate::report::Report;
 use crate::rules::Rule;
 use crate::source::TYPES;
@@ -16,6 +16,8 @@ use toolwarrant_common::MAX_INTEGER;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldPlace {
     Argument,
+    /// Of an object that only arguments have, which is a mistake itself.
+    ArgumentPart,
     Result,
 }
 
@@ -23,20 +25,18 @@ pub(crate) struct Types {
     pub(super) done: Vec<Arc<NamedType>>,
     /// Already reported. A use of such a type is not another problem.
     broken: Vec<String>,
+    of_arguments: Vec<String>,
     unread: Unread,
     unread_resources: Unread,
 }
 
 impl Types {
-    pub(crate) fn lower(
-        raw: &Named<raw::Type>,
-        resources: &Named<raw::Resource>,
-        framework: Vec<Arc<NamedType>>,
-        report: &mut Report,
-    ) -> Self {
+    pub(crate) fn lower(files: &Files, framework: Vec<Arc<NamedType>>, report: &mut Report) -> Self {
+        let (raw, resources) = (&files.types.r#type, &files.service.resource);
         let mut types = Self {
             done: of_resources(resources),
             broken: Vec::new(),
+            of_arguments: of_arguments_alone(files),
             unread: raw.unread.clone(),
             unread_resources: resources.unread.clone(),
         };
@@ -79,7 +79,9 @@ impl Types {
         }
         open.pop();
         require_text(TYPES, &ty.doc, report);
-        match kind(ty, self, report) {
+        let is_part = self.of_arguments.iter().any(|known| known == name);
+        let place = if is_part { FieldPlace::ArgumentPart } else { FieldPlace::Result };
+        match kind(ty, self, place, report) {
             Some(kind) => self.done.push(derived::make_type(name, &ty.doc, kind)),
             None => self.broken.push(name.to_owned()),
         }
@@ -153,7 +155,7 @@ impl Types {
             let help = Some("arguments are strings, integers, booleans, enums and lists of these".to_owned());
             report.add(Rule::Field, at(file, r#type.span()), "this type cannot be an argument's", help);
         }
-        if !argument && any_text(&ty) && ![secret, untrusted, ours].into_iter().any(is) {
+        if place == FieldPlace::Result && any_text(&ty) && ![secret, untrusted, ours].into_iter().any(is) {
             let message = format!("`{name}` does not say whose text it is", name = **name);
             let help = match text {
                 true => {
@@ -220,6 +222,29 @@ fn element(name: &str) -> (&str, bool) {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).map_or((name, false), |inner| (inner, true))
 }
 
+/// Returns the types that arguments have and no result or error has, with all that they contain.
+fn of_arguments_alone(files: &Files) -> Vec<String> {
+    let named = |fields: &Option<Named<raw::Field>>| -> Vec<String> {
+        fields.iter().flat_map(Named::iter).map(|(_, field)| element(&field.r#type).0.to_owned()).collect()
+    };
+    let reach = |mut open: Vec<String>| {
+        let mut reached = Vec::new();
+        while let Some(name) = open.pop() {
+            if !reached.contains(&name) {
+                open.extend(files.types.r#type.get(&name).iter().flat_map(|ty| named(&ty.fields)));
+                reached.push(name);
+            }
+        }
+        reached
+    };
+    let results = tools_of(files).filter_map(|(_, tool)| tool.result.as_ref()).map(|name| String::clone(name));
+    let told = files.errors.error.iter().flat_map(|(_, error)| named(&error.fields));
+    let shown = reach(results.chain(told).collect());
+    let mut sent = reach(tools_of(files).flat_map(|(_, tool)| named(&tool.args)).collect());
+    sent.retain(|name| !shown.contains(name));
+    sent
+}
+
 fn any_text(ty: &Type) -> bool {
     match ty.element() {
         Type::String => true,
@@ -273,7 +298,7 @@ pub(super) fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut
     raw.iter().map(lower).collect()
 }
 
-fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
+fn kind(raw: &raw::Type, types: &Types, place: FieldPlace, report: &mut Report) -> Option<Kind> {
     let raw::Type { kind, doc: _, min_length, max_length, prefix, charset, min, max, values, include, fields } = raw;
     let of = |wanted, key, span: Option<Range<usize>>| (**kind != wanted).then_some((wanted, key, span?));
     let misplaced = [
@@ -322,7 +347,7 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
             whole &= report.count() == before;
             Kind::Enum(members)
         }
-        KindName::Object => Kind::Object(object(include.as_ref(), fields.as_ref(), types, report)?),
+        KindName::Object => Kind::Object(object(include.as_ref(), fields.as_ref(), (types, place), report)?),
     };
     whole.then_some(lowered)
 }
@@ -353,7 +378,7 @@ fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> Strin
 fn object(
     include: Option<&At<String>>,
     fields: Option<&Named<raw::Field>>,
-    types: &Types,
+    (types, place): (&Types, FieldPlace),
     report: &mut Report,
 ) -> Option<Vec<Field>> {
     let (mut all, mut whole) = (Vec::new(), true);
@@ -370,7 +395,7 @@ fn object(
             report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
         }
     }
-    let own = types.fields(TYPES, fields, FieldPlace::Result, report);
+    let own = types.fields(TYPES, fields, place, report);
     whole &= own.len() == fields.map_or(0, |fields| fields.iter().count());
     all.extend(own);
     whole.then_some(all)
