@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::operator::{Commands, Explanation, OwnCommand, UpstreamState, Upstreams};
-use toolwarrant::{BoxFuture, Clock, Random};
+use toolwarrant::tasks::OwnTasks;
+use toolwarrant::{BoxFuture, Clock};
 use url::Url;
 
 /// Commands of the product, in addition to those that every service has.
@@ -29,14 +30,15 @@ pub enum PlatformCommand {
     /// Test the account of a platform step by step: credentials, clock, list, readings, screen
     /// session
     ///
-    /// Does not change a phone. With --write it restarts one, and sets and clears a proxy on it, to
-    /// see whether readings on the phone follow. It records the result for this account. Until
-    /// then, an effect that is not seen counts as unknown and is never refunded.
+    /// Does not change a phone. With --write a running server restarts one, and sets and clears a
+    /// proxy on it, to see whether readings on the phone follow. `task list` shows these writes. It
+    /// records the result for this account. Until then, an effect that is not seen counts as
+    /// unknown and is never refunded.
     Check {
         /// Its name in the configuration
         name: String,
         /// Read and restart this phone, and with --proxy set and clear a proxy on it, which reads
-        /// its own address again; no other write may run there
+        /// its own address again; needs a running server, and no other write may run there
         #[arg(long, value_name = "DEVICE")]
         write: Option<String>,
         /// The proxy for --write, without user and password: http://HOST:PORT or socks5://HOST:PORT
@@ -75,7 +77,7 @@ impl OwnCommand for PhoneCommand {
 pub(crate) struct Operated {
     pub(crate) platforms: Arc<Platforms>,
     pub(crate) clock: Clock,
-    pub(crate) random: Random,
+    pub(crate) tasks: OwnTasks,
 }
 
 impl Commands<PhoneCommand> for Operated {
@@ -102,15 +104,14 @@ impl Operated {
         };
         let write = write.map(device).transpose()?;
         let proxy = write.as_ref().zip(proxy).map(|(device, proxy)| proxy_of(device, &proxy)).transpose()?;
-        let mut steps = check(platform, write.as_ref()).await;
-        let is_sound = |steps: &[Finding]| steps.iter().all(|step| step.sound);
+        let (mut steps, may_write) = check(platform, write.as_ref()).await;
         if let Some(write) = write {
-            steps.extend(match is_sound(&steps) {
-                true => prove(platform, (&self.clock, &self.random), &write, proxy.as_ref()).await,
+            steps.extend(match may_write {
+                true => prove(platform, (&self.tasks, &self.clock), &write, proxy.as_ref()).await,
                 false => vec![Finding::faulty("write", format!("not done on {write}"), "see the steps before")],
             });
         }
-        Ok(json!({"platform": name, "sound": is_sound(&steps), "steps": steps}))
+        Ok(json!({"platform": name, "sound": steps.iter().all(|step| step.sound), "steps": steps}))
     }
 }
 

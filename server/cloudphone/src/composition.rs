@@ -142,7 +142,7 @@ fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
 }
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
-    let Setup { flags, config, folder, files, clock, random, passes } = setup;
+    let Setup { flags, config, folder, files, clock, random, passes, tasks } = setup;
     let named = configuration::platforms(&config)?;
     let echo = echo(&flags, &random)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
@@ -197,7 +197,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         _ => format!("the phones of {}", names.join(", ")),
     };
     let platforms = Arc::new(platforms);
-    let operated = Arc::new(Operated { platforms: platforms.clone(), clock: clock.clone(), random });
+    let operated = Arc::new(Operated { platforms: platforms.clone(), clock: clock.clone(), tasks });
     let service = service(platforms, own, clock, passes).commands(operated.clone()).upstreams(operated).serves(serves);
     let service = if simulates { service.hint(HINT) } else { service };
     if let Some(listener) = listener {

@@ -181,6 +181,32 @@ async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy(
 }
 
 #[tokio::test]
+async fn a_check_writes_by_tasks_that_need_the_phone_free_and_a_missing_effect_withdraws_its_proof() {
+    let (site, double) = (Site::new(), Double::start(2, FAST).await);
+    site.configure(&site.table("lab", &double));
+    let [free, busy] = <[String; 2]>::try_from(double.codes().await).expect("two phones");
+    let check = async |code: &str| site.operate(&format!("platform check lab --write {} --yes", id("lab", code))).await;
+    let offline = check(&free).await;
+    assert!(offline.0 == 1 && offline.1.contains("not done: no server runs here"), "{offline:?}");
+    let program = site.start(2, &[]).await;
+    double.switch(Some(&busy), &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
+    let restart = json!({"device_id": id("lab", &busy), "action": "restart"});
+    let task = program.call("set_power", restart).await.expect("accepted");
+    let refused = check(&busy).await;
+    let why = format!("not done: the write {} is in flight there", task["task_id"].as_str().expect("text"));
+    assert!(refused.0 == 1 && refused.1.contains(&why), "{refused:?}");
+    assert_eq!(check(&free).await.0, 0);
+    assert!(site.read_knowledge("lab")["start"].is_string());
+    double.switch(Some(&free), &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
+    let missed = check(&free).await;
+    assert!(missed.0 == 1 && missed.1.contains("ended as failed_silent"), "{missed:?}");
+    let proofs = ["lab", &id("lab", &free)].map(|entry| site.read_knowledge(entry)["start"].clone());
+    assert_eq!((proofs, site.ledger().get("refund")), ([Value::Null, Value::Null], Some(&1)));
+    let (_, listed) = site.operate("task list").await;
+    assert_eq!(listed.matches("platform check").count(), 2, "{listed}");
+}
+
+#[tokio::test]
 async fn a_check_explains_each_step_that_fails() {
     let site = Site::new();
     let double = Double::start(2, FAST).await;

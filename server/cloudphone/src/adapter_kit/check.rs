@@ -1,8 +1,8 @@
 //! `platform check`: tests step by step that an account works, and proves what readings on it
 //! follow.
 //!
-//! The checks call the platform directly: there is no task, and no application is charged. An
-//! operator must ask for a check that changes a phone. Only this module records that a reading
+//! An operator must ask for a check that changes a phone. Its writes are tasks like those of
+//! clients, so no other write runs on the phone meanwhile. Only this module records that a reading
 //! follows a command in both directions. Until then, a missing effect on this account is no
 //! evidence. Start at [`check`] and [`prove`].
 
@@ -10,62 +10,65 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
     SetProxyArgs,
 };
+use crate::phones::devices::policy_of;
 use crate::phones::port::{
-    DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Pace, Platform, StillSize, Through,
-    Unreachable,
+    DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Platform, StillSize, Through, Unreachable,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::tasks::{Leave, Sent, TaskId};
-use toolwarrant::{Clock, Random, Timestamp};
+use toolwarrant::Clock;
+use toolwarrant::tasks::{OwnTasks, OwnWrite, TaskStatus, TaskView, UpstreamReport};
 
 const SOUGHT: u16 = 1_000;
 
-/// Between two looks, and for a change whose pace the phone does not give.
+/// Between two looks at the address of a phone whose proxy was cleared.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
-const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Operators see it as the application of the tasks.
+const APPLICATION: &str = "platform check";
 
 /// Does not change a phone. Reads `chosen`, or else the first phone that runs. Issues one session,
-/// which expires by itself.
-pub async fn check(platform: &dyn Platform, chosen: Option<&DeviceId>) -> Vec<Finding> {
+/// which expires by itself. Returns also true if the account and this phone are sound, whatever
+/// other phones lack.
+pub async fn check(platform: &dyn Platform, chosen: Option<&DeviceId>) -> (Vec<Finding>, bool) {
+    let is_sound = |findings: &[Finding]| findings.iter().all(|finding| finding.sound);
     let mut findings = platform.account().await;
-    if findings.iter().any(|finding| !finding.sound) {
-        return findings;
+    if !is_sound(&findings) {
+        return (findings, false);
     }
     findings.extend(platform.find_unserved());
+    let of_phone = read_phones(platform, chosen).await;
+    let is_sound = is_sound(&of_phone);
+    findings.extend(of_phone);
+    (findings, is_sound)
+}
+
+async fn read_phones(platform: &dyn Platform, chosen: Option<&DeviceId>) -> Vec<Finding> {
+    const NO_PHONE: &str = "connect one, or use the account that has it";
     let phones = match platform.list_page(None, SOUGHT) {
         Err(error) => {
-            findings.push(Finding::faulty("listing", error.to_string(), "see the log about this platform"));
-            return findings;
+            return vec![Finding::faulty("listing", error.to_string(), "see the log about this platform")];
         }
-        Ok(phones) if phones.is_empty() => {
-            findings.push(Finding::faulty(
-                "listing",
-                "there is no phone",
-                "connect one, or use the account that has it",
-            ));
-            return findings;
-        }
+        Ok(phones) if phones.is_empty() => return vec![Finding::faulty("listing", "there is no phone", NO_PHONE)],
         Ok(phones) => phones,
     };
     let mut running: Vec<_> = phones.iter().filter(|phone| phone.state() == DeviceState::Running).collect();
     running.sort_by_key(|phone| Some(&phone.id) != chosen);
     let more = if phones.len() == usize::from(SOUGHT) { " or more" } else { "" };
-    let runs = running.len();
-    findings.push(Finding::sound("listing", format!("{}{more} phones, of which {runs} run", phones.len())));
+    let listing = format!("{}{more} phones, of which {} run", phones.len(), running.len());
+    let listing = Finding::sound("listing", listing);
     let Some((phone, others)) = running.split_first() else {
-        findings.push(Finding::faulty("reading", "no phone is running", "start one, and check again"));
-        return findings;
+        return vec![listing, Finding::faulty("reading", "no phone is running", "start one, and check again")];
     };
     if chosen.is_some_and(|chosen| phone.id != *chosen) {
         // The write says why.
-        return findings;
+        return vec![listing];
     }
     let start = read_start(platform, phone).await;
-    let runs_commands = start.sound;
-    findings.push(start);
-    match read_address(platform, phone, runs_commands).await {
+    let address = read_address(platform, phone, start.sound).await;
+    let mut findings = vec![listing, start];
+    match address {
         Ok(Exits { ordinary: address, other, .. }) => {
             let other = other.map(|other| format!(", and in the other family from {}", other.ordinary));
             let found = format!("a request of {} came from {address}{}", phone.id, other.unwrap_or_default());
@@ -158,183 +161,165 @@ async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
 /// readings follow.
 pub async fn prove(
     platform: &dyn Platform,
-    (clock, random): (&Clock, &Random),
+    (tasks, clock): (&OwnTasks, &Clock),
     id: &DeviceId,
     proxy: Option<&SetProxyArgs>,
 ) -> Vec<Finding> {
-    let prover = Prover { platform, clock, random, id };
-    let phone = match platform.read_anew(prover.id).await {
+    let phone = match platform.read_anew(id).await {
         Ok(Some(phone)) if phone.state() == DeviceState::Running => phone,
         Ok(Some(phone)) => {
-            let found = format!("{} is {}", prover.id, phone.state().as_str());
+            let found = format!("not done: {id} is {}", phone.state().as_str());
             return vec![Finding::faulty("phone", found, "choose one that is running")];
         }
         Ok(None) => {
-            return vec![Finding::faulty("phone", format!("there is no {}", prover.id), "`device list` shows all")];
+            return vec![Finding::faulty("phone", format!("not done: there is no {id}"), "`device list` shows all")];
         }
-        Err(error) => return vec![Finding::faulty("phone", error.to_string(), "try again later")],
+        Err(error) => return vec![Finding::faulty("phone", format!("not done: {error}"), "try again later")],
     };
-    let seconds = |pace: Option<Pace>| pace.map_or(PATIENCE, |pace| Duration::from_secs(pace.deadline_seconds.into()));
-    let mut findings = vec![prover.restart(seconds(phone.paces.power)).await];
+    let prover = Prover { platform, tasks, clock, id, phone: &phone };
+    let mut findings = vec![prover.restart().await];
     if let Some(proxy) = proxy
         && phone.offers(DeviceCapability::Proxy)
     {
-        findings.extend(prover.proxy(proxy, seconds(phone.paces.proxy)).await);
+        findings.extend(prover.proxy(proxy).await);
     }
     findings
 }
 
 struct Prover<'a> {
     platform: &'a dyn Platform,
+    tasks: &'a OwnTasks,
     clock: &'a Clock,
-    random: &'a Random,
     id: &'a DeviceId,
+    phone: &'a Arc<DeviceSnapshot>,
 }
 
 impl Prover<'_> {
-    async fn restart(&self, within: Duration) -> Finding {
+    async fn restart(&self) -> Finding {
         const STEP: &str = "restart";
         const REMEDY: &str =
             "without a proof, restarts end as timeout if no other start is seen, and are never refunded";
-        let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
-        let before = match self.platform.boot_id(self.id).await {
-            Ok(before) => before.to_string(),
-            Err(error) => return faulty(error.to_string()),
+        let command = SetPowerArgs { device_id: self.id.clone(), action: PowerAction::Restart, idempotency_key: None };
+        let done = async {
+            let before = self.platform.boot_id(self.id).await?;
+            let task = self.carry_out(&Command::SetPower(command)).await?;
+            if report(&task) == Some(UpstreamReport::NotSent) {
+                return Err(Unreachable(describe(&task).into()));
+            }
+            let after = self.platform.boot_id(self.id).await;
+            let follows = after.is_ok_and(|after| after.on == before.on && after.value != before.value);
+            Ok((task, follows))
         };
-        let args = SetPowerArgs { device_id: self.id.clone(), action: PowerAction::Restart, idempotency_key: None };
-        let until = self.clock.now().plus(within);
-        if let Err(why) = self.carry_out(&Command::SetPower(args), until).await {
-            return faulty(why);
-        }
-        let other_start = || async {
-            let now = self.platform.boot_id(self.id).await.ok()?.to_string();
-            (now != before).then_some(now)
-        };
-        match self.wait(until, other_start).await {
-            Some(now) => {
+        match done.await {
+            Ok((task, follows)) if follows && task.status == TaskStatus::Success => {
                 let recorded = self.platform.record(Direction::Start, self.id).await;
-                Self::describe_record(STEP, format!("before: {before}; after: {now}"), recorded)
+                add_failure(Finding::sound(STEP, describe(&task)), recorded)
             }
-            None => {
-                let found = format!("before: {before}; nothing else was seen within {} s", within.as_secs());
-                self.withdraw(Direction::Start, faulty(found)).await
+            Ok((task, _)) => {
+                self.withdraw(Direction::Start, &task, Finding::faulty(STEP, describe(&task), REMEDY)).await
             }
+            Err(Unreachable(why)) => Finding::faulty(STEP, format!("not done: {}", why.as_str()), REMEDY),
         }
     }
 
-    async fn proxy(&self, proxy: &SetProxyArgs, within: Duration) -> Vec<Finding> {
+    async fn proxy(&self, proxy: &SetProxyArgs) -> Vec<Finding> {
         const THERE: &str = "proxy, there";
         const BACK: &str = "proxy, back";
         const REMEDY: &str =
             "without a proof, proxy changes end as timeout if the proxy's address is not seen, and are never refunded";
-        let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
-        // This reading settles the phone's own address, without which no absence is evidence there.
-        if let Err(error) = self.platform.exits(self.id, None).await {
-            return faulty(THERE, error.to_string());
-        }
-        let (before, through) = match self.platform.exits(self.id, Some(proxy)).await {
-            Ok(Exits { ordinary, through: Some(through), .. }) => (ordinary, through.address()),
-            Ok(_) => {
-                let found = "two requests through the proxy did not arrive from one address";
-                return vec![Finding::faulty(
-                    THERE,
-                    found,
-                    "see that it runs and has one exit, and that the phone has curl or nc",
-                )];
+        const NO_EXIT: &str = "see that the proxy runs and has one exit, and that the phone has curl or nc";
+        let not_done = |why: &str, remedy| vec![Finding::faulty(THERE, format!("not done: {why}"), remedy)];
+        let begun = async {
+            // This reading settles the phone's own address, without which no absence is evidence
+            // there.
+            self.platform.exits(self.id, None).await?;
+            self.platform.exits(self.id, Some(proxy)).await
+        };
+        let before = match begun.await {
+            Ok(Exits { ordinary, through: Some(through), .. }) if through.address() != ordinary => ordinary,
+            Ok(Exits { ordinary, through: Some(_), .. }) => {
+                let why = format!("requests come from {ordinary} with the proxy and without it: choose another");
+                return not_done(&why, REMEDY);
             }
-            Err(error) => return faulty(THERE, error.to_string()),
+            Ok(_) => return not_done("two requests through the proxy did not arrive from one address", NO_EXIT),
+            Err(Unreachable(why)) => return not_done(why.as_str(), REMEDY),
         };
-        if before == through {
-            return faulty(THERE, format!("requests come from {before} with the proxy and without it: choose another"));
-        }
-        let until = self.clock.now().plus(within);
-        if let Err(why) = self.carry_out(&Command::SetProxy(proxy.clone()), until).await {
-            return faulty(THERE, why);
-        }
-        let through_proxy = || async {
-            let Exits { ordinary, through, .. } = self.platform.exits(self.id, Some(proxy)).await.ok()?;
-            (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
+        let set = match self.carry_out(&Command::SetProxy(proxy.clone())).await {
+            Ok(task) if report(&task) != Some(UpstreamReport::NotSent) => task,
+            Ok(task) => return not_done(&describe(&task), REMEDY),
+            Err(Unreachable(why)) => return not_done(why.as_str(), REMEDY),
         };
-        let followed = self.wait(until, through_proxy).await;
+        let there = self.platform.exits(self.id, Some(proxy)).await;
+        let follows = there.is_ok_and(|there| there.through.map(Through::address) == Some(there.ordinary));
         // In every case, the phone is left without the proxy.
         let clear = ClearProxyArgs { device_id: self.id.clone(), idempotency_key: None };
-        let until = self.clock.now().plus(within);
-        let cleared = self.carry_out(&Command::ClearProxy(clear), until).await;
-        let Some(there) = followed else {
-            let found = format!("before: {before}; the proxy's: {through}; no request came from there");
-            let found = Finding::faulty(THERE, found, REMEDY);
-            return vec![self.withdraw(Direction::Exit, found).await];
-        };
-        let there = Finding::sound(THERE, format!("before: {before}; after: {there}, the proxy's"));
-        if let Err(why) = cleared {
-            return vec![there, Finding::faulty(BACK, why, "the phone may still have the proxy: clear it")];
+        let cleared = self.carry_out(&Command::ClearProxy(clear)).await;
+        if !follows || set.status != TaskStatus::Success {
+            let found = Finding::faulty(THERE, describe(&set), REMEDY);
+            return vec![self.withdraw(Direction::Exit, &set, found).await];
         }
-        let as_before = || async {
-            let Exits { ordinary, .. } = self.platform.exits(self.id, None).await.ok()?;
-            (ordinary == before).then(|| ordinary.to_string())
+        let there = Finding::sound(THERE, describe(&set));
+        let cleared = match cleared {
+            Ok(task) if matches!(task.status, TaskStatus::Success | TaskStatus::SuccessUnverified) => task,
+            Ok(task) => return vec![there, Finding::faulty(BACK, describe(&task), STILL_THERE)],
+            Err(Unreachable(why)) => return vec![there, Finding::faulty(BACK, why.as_str(), STILL_THERE)],
         };
-        let back = match self.wait(until, as_before).await {
-            Some(back) => {
-                // No client has a proxy there meanwhile, whatever a former user left behind.
-                let recorded = match self.platform.renew_address(self.id).await {
-                    Ok(()) => self.platform.record(Direction::Exit, self.id).await,
-                    Err(error) => Err(error),
-                };
-                Self::describe_record(BACK, format!("after clear_proxy: {back}, as before"), recorded)
-            }
-            None => Finding::faulty(BACK, format!("no request came from {before} again"), REMEDY),
+        let found = format!("{} ended as {}", cleared.id, cleared.status.as_str());
+        let back = if self.is_back(before).await {
+            // No client has a proxy there meanwhile, whatever a former user left behind.
+            let recorded = match self.platform.renew_address(self.id).await {
+                Ok(()) => self.platform.record(Direction::Exit, self.id).await,
+                Err(error) => Err(error),
+            };
+            add_failure(Finding::sound(BACK, format!("{found}; after clear_proxy: {before}, as before")), recorded)
+        } else {
+            Finding::faulty(BACK, format!("{found}; no request came from {before} again"), REMEDY)
         };
         vec![there, back]
     }
 
-    /// Pauses first, because platforms refuse calls on a phone that come right after each other.
-    async fn carry_out(&self, command: &Command, until: Timestamp) -> Result<(), String> {
-        self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
-        let random = self.random.bytes().map_err(|error| error.to_string())?;
-        let request = TaskId::new(self.clock.now(), random);
-        let leave = Leave::until(self.clock.now().plus(LOOK_EVERY), self.clock);
-        let mut sent = self.platform.send(request, command, leave).await;
+    async fn carry_out(&self, command: &Command) -> Result<TaskView, Unreachable> {
+        let policy = policy_of(self.phone, command).ok_or_else(|| Unreachable("it is no write".into()))?;
+        let write = OwnWrite { application: APPLICATION, command, target: self.id.as_str(), policy };
+        self.tasks.carry_out(write).await.map_err(|why| Unreachable(why.into()))
+    }
+
+    async fn is_back(&self, before: IpAddr) -> bool {
+        let settles = self.phone.paces.proxy.map_or(0, |pace| pace.deadline_seconds);
+        let until = self.clock.now().plus(Duration::from_secs(settles.into()));
         loop {
-            let operation = match sent {
-                Sent::Ok => return Ok(()),
-                Sent::Pending(operation) if self.clock.now() < until => operation,
-                other => return Err(other.to_string()),
-            };
+            let exits = self.platform.exits(self.id, None).await;
+            let is_back = exits.is_ok_and(|exits| exits.ordinary == before);
+            if is_back || self.clock.now() >= until {
+                return is_back;
+            }
             self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
-            let known = self.platform.look_up(self.id, request, Some(&operation)).await;
-            sent = known.ok().flatten().unwrap_or(Sent::Pending(operation));
         }
     }
 
-    async fn wait<F>(&self, until: Timestamp, look: impl Fn() -> F) -> Option<String>
-    where
-        F: Future<Output = Option<String>>,
-    {
-        loop {
-            match look().await {
-                None if self.clock.now() < until => self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await,
-                seen => return seen,
-            }
+    /// Withdraws a proof if the platform reported a success that no reading has shown.
+    async fn withdraw(&self, direction: Direction, task: &TaskView, found: Finding) -> Finding {
+        match report(task) {
+            Some(UpstreamReport::Success) => add_failure(found, self.platform.withdraw(direction, self.id).await),
+            _ => found,
         }
     }
+}
 
-    async fn withdraw(&self, direction: Direction, finding: Finding) -> Finding {
-        match self.platform.withdraw(direction, self.id).await {
-            Ok(()) => finding,
-            Err(Unreachable(why)) => {
-                let found = format!("{}; an earlier proof could not be withdrawn: {}", finding.found, why.as_str());
-                Finding::faulty(finding.step, found, "check that the data folder can be written, and try again")
-            }
-        }
-    }
+const STILL_THERE: &str = "the phone may still have the proxy: clear it";
 
-    fn describe_record(step: &'static str, found: String, recorded: Result<(), Unreachable>) -> Finding {
-        match recorded {
-            Ok(()) => Finding::sound(step, found),
-            Err(Unreachable(why)) => {
-                let found = format!("{found}; it could not be recorded: {}", why.as_str());
-                Finding::faulty(step, found, "check that the data folder can be written, and try again")
-            }
-        }
-    }
+fn report(task: &TaskView) -> Option<UpstreamReport> {
+    task.evidence.as_ref().map(|evidence| evidence.reported)
+}
+
+fn describe(task: &TaskView) -> String {
+    let observed = task.evidence.as_ref().map_or("", |evidence| evidence.observed.as_str());
+    format!("{} ended as {}; {observed}", task.id, task.status.as_str())
+}
+
+/// Adds to a step that its proof could not be changed.
+fn add_failure(finding: Finding, changed: Result<(), Unreachable>) -> Finding {
+    let Err(Unreachable(why)) = changed else { return finding };
+    let found = format!("{}; what this proves could not be stored: {}", finding.found, why.as_str());
+    Finding::faulty(finding.step, found, "check that the data folder can be written, and try again")
 }

@@ -2,7 +2,7 @@
 //! list_devices, get_device and every precondition share these views. Start at [`Phones`].
 
 use super::contract::numbers::PAGE_EXAMINES;
-use super::contract::{DeviceCapability, DeviceId, DeviceState};
+use super::contract::{CATALOGUE, Command, DeviceCapability, DeviceId, DeviceState};
 use super::platforms::Platforms;
 use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable};
 use super::proxy_hosts::ProxyHosts;
@@ -14,6 +14,7 @@ use toolwarrant::Clock;
 use toolwarrant::contract::{PolicyDef, ToolDef, admits};
 use toolwarrant::handler::{Caller, Flag, Granted, Grants, Resource, Run, Unresolved};
 use toolwarrant::page::Passes;
+use toolwarrant::tasks::WriteCommand;
 
 const RESOURCE: &str = "device";
 
@@ -261,6 +262,18 @@ impl Resource<DeviceId> for Phones {
             None => declared,
         }
     }
+}
+
+/// Returns the policy of a write on this phone, as [`Resource::policy`] gives it to clients.
+#[must_use]
+pub fn policy_of(phone: &Arc<DeviceSnapshot>, command: &Command) -> Option<PolicyDef> {
+    let case = match command {
+        Command::SetPower(args) => args.action.as_str(),
+        Command::SetProxy(_) | Command::ClearProxy(_) => "",
+    };
+    let tool = CATALOGUE.tool(command.tool())?;
+    let (_, declared) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
+    Some(declared.with_times_of(<Phones as Resource<DeviceId>>::policy(phone, tool, *declared)))
 }
 
 impl Filter {

@@ -30,6 +30,7 @@ use toolwarrant_operator::{
     AuditCommand, Check, Config, ConfigError, ConfigTable, FailureCode, KeyCommand, Names, NoCommands, OperatorCommand,
     OperatorError, OwnCommand, StoreOptions, render,
 };
+use toolwarrant_tasks::engine::OwnTasks;
 
 /// The program of a service, with the flags `F` and the commands `C` that it adds.
 pub struct Program<F = NoFlags, C = NoCommands> {
@@ -200,7 +201,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let parts = |folder: &DataFolder, files| {
             let (clock, random) = (Clock::system(), Random::System);
             let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL);
-            let setup = Setup { flags, config, folder, files, clock, random, passes };
+            let tasks = OwnTasks::default();
+            let setup = Setup { flags, config, folder, files, clock, random, passes, tasks };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
             Ok(ServiceParts { inventory, own, background })
         };

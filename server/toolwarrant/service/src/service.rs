@@ -13,6 +13,7 @@ use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, MakesNoTasks};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
+use toolwarrant_tasks::engine::OwnTasks;
 use toolwarrant_tasks::executor::{Executor, Write};
 use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::Sent;
@@ -36,6 +37,8 @@ pub struct Setup<'a, F> {
     pub random: Random,
     /// Issues passes for the page of [`Service::page`].
     pub passes: Passes,
+    /// Carries out writes of the service itself, while it serves.
+    pub tasks: OwnTasks,
 }
 
 /// The parts of a service, with the commands `C` that it adds.

@@ -43,7 +43,7 @@ use toolwarrant_operator::{
     StoreOptions, UnreadTargets, Upstreams,
 };
 use toolwarrant_store::Store;
-use toolwarrant_tasks::engine::Engine;
+use toolwarrant_tasks::engine::{Engine, OwnTasks};
 use toolwarrant_tasks::executor::Executor;
 
 const TASKS_MAX: usize = 100_000;
@@ -63,6 +63,7 @@ pub(crate) struct Start {
     folder: DataFolder,
     opened: OpenedData,
     passes: Passes,
+    tasks: OwnTasks,
 }
 
 impl Start {
@@ -111,6 +112,7 @@ impl Start {
                 folder,
                 opened,
                 passes,
+                tasks: OwnTasks::default(),
             }))
         })
     }
@@ -128,14 +130,17 @@ impl Start {
     pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
         let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
         let (clock, random, passes) = (self.opened.clock.clone(), self.random.clone(), self.passes.clone());
-        Ok(Setup { flags, config, folder: &self.folder, files, clock, random, passes })
+        let tasks = self.tasks.clone();
+        Ok(Setup { flags, config, folder: &self.folder, files, clock, random, passes, tasks })
     }
 
     pub(crate) fn core(&self, runtime: &Runtime, executor: Arc<dyn Executor>) -> Result<Core> {
         let Self { catalogue, folder, opened: data, keeping: audit, .. } = self;
         let (random, max_in_flight) = (self.random.clone(), TASKS_MAX);
         let parts = CoreParts { catalogue, executor, folder, data, random, audit: *audit, max_in_flight };
-        runtime.block_on(Core::compose(parts))
+        let core = runtime.block_on(Core::compose(parts))?;
+        self.tasks.begin(&core.engine);
+        Ok(core)
     }
 
     pub(crate) fn answer<H: Handlers>(

@@ -4,8 +4,9 @@
 //! [`Executor::probe`] are enough; the other methods let the engine verify more.
 
 pub use toolwarrant_core::tasks::{
-    Evidence, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, UpstreamReport,
+    Evidence, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, UpstreamReport, WriteCommand,
 };
+pub use toolwarrant_tasks::engine::{OwnTasks, OwnWrite};
 pub use toolwarrant_tasks::executor::{Executor, Parsed, Unreadable, Write};
 pub use toolwarrant_tasks::leave::Leave;
 pub use toolwarrant_tasks::machine::{Facts, Provability, Refusal, Sent};

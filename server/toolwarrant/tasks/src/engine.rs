@@ -8,6 +8,9 @@ mod conceal;
 mod drive;
 mod due;
 mod in_flight;
+mod own;
+
+pub use own::{OwnTasks, OwnWrite};
 
 use super::executor::Executor;
 use super::polls::Polls;

@@ -31,7 +31,7 @@ use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::keeping::AuditOptions;
 use toolwarrant_operator::{Background, Config, Names, OpenedData, local_operator, until};
 use toolwarrant_outbound::{HttpClient, HttpLimits};
-use toolwarrant_tasks::engine::Engine;
+use toolwarrant_tasks::engine::{Engine, OwnTasks};
 
 pub const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -139,6 +139,7 @@ pub async fn start_on<H: Handlers, C>(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let passes = Passes::new(clock.clone(), Random::from_seed(4), &format!("http://{address}"));
+    let tasks = OwnTasks::default();
     let setup = Setup {
         flags: (),
         config: Config::default(),
@@ -147,6 +148,7 @@ pub async fn start_on<H: Handlers, C>(
         clock: clock.clone(),
         random: Random::from_seed(3),
         passes: passes.clone(),
+        tasks: tasks.clone(),
     };
     let (handlers, executor, mut background, page) = compose(setup).into_parts();
     let random = Random::from_seed(1);
@@ -160,6 +162,7 @@ pub async fn start_on<H: Handlers, C>(
     let parts =
         CoreParts { catalogue: H::CATALOGUE, executor, folder: &folder, data: &data, random, audit, max_in_flight };
     let core = Core::compose(parts).await.expect("an empty store");
+    tasks.begin(&core.engine);
     let (pipeline, engine, _) = core.pipeline(handlers, &data);
     let OpenedData { registry, keyring: _, database: _, shared: _, clock } = data;
     let driven = Arc::clone(&engine);
