@@ -1,30 +1,33 @@
 //! The guard of a platform decides when a call may start, so that neither side is overloaded.
 //!
-//! A call asks for an [`Admission`] before it starts, and reports its end with it. The line applies
-//! the platform's limits. The circuit is open while the platform cannot be reached or refuses the
-//! credentials. Then writes are refused, and a read tests if the platform is available again.
+//! A call asks for an [`Admission`] before it starts, and reports its end with it. Calls start in
+//! the order in which they came, within the platform's limits. The circuit is open while the
+//! platform cannot be reached or refuses the credentials. Then writes are refused, and a read tests
+//! if the platform is available again.
 
 mod call;
 mod circuit;
-mod line;
+mod pace;
 #[cfg(test)]
 mod tests;
 
 pub use call::{CallEnd, Class, GuardLimits, Withheld};
 
 use circuit::Circuit;
-use line::{Line, Turn};
+use pace::Pace;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{self, Semaphore, SemaphorePermit};
 use toolwarrant::base::ignore_poison;
 use toolwarrant::{Clock, Timestamp};
 
 #[derive(Debug)]
 pub struct Guard {
     clock: Clock,
+    places: Semaphore,
+    /// Held by the call that starts next.
+    next: sync::Mutex<()>,
     state: Mutex<GuardCore>,
-    changed: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +51,10 @@ pub struct CallCounts {
 
 #[derive(Debug)]
 struct GuardCore {
-    line: Line,
+    pace: Pace,
     circuit: Circuit,
+    /// Calls that have not started.
+    waiting: usize,
     /// In calls; a retry costs [`CALLS_A_RETRY`].
     retries: u32,
     counts: CallCounts,
@@ -62,19 +67,28 @@ const CALLS_A_RETRY: u32 = 10;
 
 const RETRIES_MAX: u32 = 10 * CALLS_A_RETRY;
 
+const WAITING_MAX: usize = 256;
+
 impl Guard {
     #[must_use]
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
-        let (line, circuit) = (Line::new(limits), Circuit::default());
+        let limits = limits.at_least_one();
+        let concurrent = usize::try_from(limits.concurrent).unwrap_or(Semaphore::MAX_PERMITS);
+        let (pace, circuit, waiting) = (Pace::new(limits), Circuit::default(), 0);
         let (retries, counts) = (RETRIES_MAX / 2, CallCounts::default());
-        let state = GuardCore { line, circuit, retries, counts };
-        Self { clock, state: Mutex::new(state), changed: Notify::new() }
+        Self {
+            clock,
+            places: Semaphore::new(concurrent.min(Semaphore::MAX_PERMITS)),
+            next: sync::Mutex::new(()),
+            state: Mutex::new(GuardCore { pace, circuit, waiting, retries, counts }),
+        }
     }
 
     /// Waits until a call may start, or fails at once if it is known that it may not before
     /// `deadline`.
     pub async fn admit(&self, class: Class, deadline: Timestamp) -> Result<Admission<'_>, Withheld> {
-        let admitted = self.wait(class, deadline).await;
+        let waited = self.clock.before(deadline, self.wait(class, deadline)).await;
+        let admitted = waited.unwrap_or(Err(Withheld::Crowded));
         if admitted.is_err() {
             self.state().counts.withheld += 1;
         }
@@ -86,8 +100,8 @@ impl Guard {
     pub fn would_refuse(&self) -> Option<Withheld> {
         let now = self.clock.now();
         let state = self.state();
-        let paused = state.line.pause_end().filter(|until| *until > now.plus(PATIENCE)).map(Withheld::Paused);
-        let crowded = state.line.is_crowded().then_some(Withheld::Crowded);
+        let paused = state.pace.pause_after(now.plus(PATIENCE)).map(Withheld::Paused);
+        let crowded = (state.waiting >= WAITING_MAX).then_some(Withheld::Crowded);
         state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
     }
 
@@ -109,50 +123,46 @@ impl Guard {
 
     #[must_use]
     pub fn observe(&self) -> GuardState {
-        let GuardCore { line, circuit, counts, .. } = &*self.state();
-        GuardState {
-            open: circuit.check(Class::Write, self.clock.now()).err(),
-            waiting: line.queue_length(),
-            calls: *counts,
-        }
+        let GuardCore { circuit, waiting, counts, .. } = &*self.state();
+        GuardState { open: circuit.check(Class::Write, self.clock.now()).err(), waiting: *waiting, calls: *counts }
     }
 
     async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Admission<'_>, Withheld> {
-        let number = self.state().line.join(class).ok_or(Withheld::Crowded)?;
-        let place = Place { guard: self, number, class };
+        let _waiting = self.join(class, deadline)?;
+        let place = self.places.acquire().await.ok();
+        let _next = self.next.lock().await;
         loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // From here on, a change is not missed.
-            changed.as_mut().enable();
-            let until = match self.turn(&place, deadline)? {
-                Turn::Now(pass) => return Ok(pass),
-                Turn::At(moment) => moment.min(deadline),
-                Turn::AfterOthers => deadline,
+            let free = {
+                let (now, mut state) = (self.clock.now(), self.state());
+                state.circuit.check(class, now)?;
+                let free = state.pace.free_at().max(now);
+                if free >= deadline {
+                    return Err(state.pace.pause_after(now).map_or(Withheld::Crowded, Withheld::Paused));
+                }
+                if free == now {
+                    state.pace.start(now);
+                    state.retries = (state.retries + 1).min(RETRIES_MAX);
+                    let is_trial = state.circuit.start();
+                    return Ok(Admission { guard: self, is_trial, end: None, _place: place });
+                }
+                free
             };
-            let _ = self.clock.before(until, changed).await;
+            self.clock.sleep_until(free).await;
         }
     }
 
-    fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Admission<'a>>, Withheld> {
-        let now = self.clock.now();
+    /// Counts a call that waits, unless it is known that it waits in vain.
+    fn join(&self, class: Class, deadline: Timestamp) -> Result<Waiting<'_>, Withheld> {
         let mut state = self.state();
-        state.circuit.check(place.class, now)?;
-        let turn = match state.line.turn(place.number, place.class, now) {
-            _ if now >= deadline => return Err(Withheld::Crowded),
-            Turn::At(moment) if moment >= deadline => {
-                let paused = state.line.pause_end().filter(|until| *until > now);
-                return Err(paused.map_or(Withheld::Crowded, Withheld::Paused));
-            }
-            Turn::At(moment) => Turn::At(moment),
-            Turn::AfterOthers => Turn::AfterOthers,
-            Turn::Now(()) => {
-                state.line.start(place.class, now);
-                state.retries = (state.retries + 1).min(RETRIES_MAX);
-                let is_trial = state.circuit.start();
-                Turn::Now(Admission { guard: self, class: place.class, is_trial, end: None })
-            }
-        };
-        Ok(turn)
+        state.circuit.check(class, self.clock.now())?;
+        if let Some(until) = state.pace.pause_after(deadline) {
+            return Err(Withheld::Paused(until));
+        }
+        if state.waiting >= WAITING_MAX {
+            return Err(Withheld::Crowded);
+        }
+        state.waiting += 1;
+        Ok(Waiting(self))
     }
 
     fn state(&self) -> MutexGuard<'_, GuardCore> {
@@ -160,16 +170,11 @@ impl Guard {
     }
 }
 
-struct Place<'a> {
-    guard: &'a Guard,
-    number: u64,
-    class: Class,
-}
+struct Waiting<'a>(&'a Guard);
 
-impl Drop for Place<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.guard.state().line.leave(self.number, self.class);
-        self.guard.changed.notify_waiters();
+        self.0.state().waiting -= 1;
     }
 }
 
@@ -177,9 +182,9 @@ impl Drop for Place<'_> {
 #[derive(Debug)]
 pub struct Admission<'a> {
     guard: &'a Guard,
-    class: Class,
     is_trial: bool,
     end: Option<CallEnd>,
+    _place: Option<SemaphorePermit<'a>>,
 }
 
 impl Admission<'_> {
@@ -190,23 +195,18 @@ impl Admission<'_> {
 
 impl Drop for Admission<'_> {
     fn drop(&mut self) {
-        let Self { guard, class, is_trial, end } = *self;
-        let now = guard.clock.now();
-        let mut state = guard.state();
-        state.line.end(class);
-        state.circuit.end(is_trial, end, now);
+        let (now, mut state) = (self.guard.clock.now(), self.guard.state());
+        state.circuit.end(self.is_trial, self.end, now);
         let CallCounts { answered, failed, denied, limited, abandoned, .. } = &mut state.counts;
-        *match end {
+        *match self.end {
             Some(CallEnd::Answered) => answered,
             Some(CallEnd::Failed) => failed,
             Some(CallEnd::Denied) => denied,
             Some(CallEnd::Limited(_)) => limited,
             None => abandoned,
         } += 1;
-        if let Some(CallEnd::Limited(pause)) = end {
-            state.line.pause(pause, now);
+        if let Some(CallEnd::Limited(pause)) = self.end {
+            state.pace.pause(pause, now);
         }
-        drop(state);
-        guard.changed.notify_waiters();
     }
 }

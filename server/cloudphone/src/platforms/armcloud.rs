@@ -230,21 +230,17 @@ fn hash(base_url: &str, access_key: &str) -> String {
     hex::encode(&Sha256::digest(parts))
 }
 
-/// A list of all pads is background work.
 impl Lists for Arc<Api> {
     fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
-        let class = if ask.pad_codes.is_empty() { Class::Background } else { Class::Read };
-        Box::pin(async move { Ok(self.read(class, ApiCall::Infos, ask).await?) })
+        Box::pin(async move { Ok(self.read(Class::Read, ApiCall::Infos, ask).await?) })
     }
 
     fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
-        let is_all = ask.equipment_ids.is_empty() && ask.pad_code.is_none();
-        let class = if is_all { Class::Background } else { Class::Read };
-        Box::pin(async move { Ok(self.read(class, ApiCall::UserPadList, ask).await?) })
+        Box::pin(async move { Ok(self.read(Class::Read, ApiCall::UserPadList, ask).await?) })
     }
 
     fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>> {
-        Box::pin(async move { Ok(self.read(Class::Background, ApiCall::PadChanges, &json!({})).await?) })
+        Box::pin(async move { Ok(self.read(Class::Read, ApiCall::PadChanges, &json!({})).await?) })
     }
 
     fn pause_end(&self) -> Option<Timestamp> {

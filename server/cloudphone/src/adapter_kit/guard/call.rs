@@ -27,14 +27,11 @@ impl Default for GuardLimits {
     }
 }
 
-/// The class decides the order: the background gets one start in eight.
+/// Only a read tests a platform that could not be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Write,
-    /// A caller waits for it.
     Read,
-    /// Refreshes a list.
-    Background,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The guard on a manual clock.
 
 use super::circuit::{DENIED, FAILURES, SILENT};
-use super::line::{PAUSE_MAX, SHARE};
+use super::pace::PAUSE_MAX;
 use super::{CallCounts, CallEnd, Class, Guard, GuardLimits, PATIENCE, Withheld};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_tests_the_pla
     let [mut pause, _, longest] = SILENT;
     for _ in 0..6 {
         let until = clock.now().plus(pause);
-        for class in [Class::Write, Class::Read, Class::Background] {
+        for class in [Class::Write, Class::Read] {
             assert_eq!(call(&guard, &clock, class, CallEnd::Answered).await, Err(Withheld::Unreachable(until)));
         }
         assert_eq!(guard.would_refuse(), Some(Withheld::Unreachable(until)));
@@ -58,9 +58,9 @@ async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_tests_the_pla
     assert_eq!(pause, longest);
     clock.advance(longest);
     // A call that was given up is not conclusive, and the next one tries.
-    drop(guard.admit(Class::Background, clock.now().plus(LONG)).await.expect("a trial"));
+    drop(guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("a trial"));
     assert!(guard.would_refuse().is_some());
-    call(&guard, &clock, Class::Background, CallEnd::Answered).await.expect("a trial");
+    call(&guard, &clock, Class::Read, CallEnd::Answered).await.expect("a trial");
     assert_eq!(guard.would_refuse(), None);
     call(&guard, &clock, Class::Write, CallEnd::Answered).await.expect("closed");
 }
@@ -145,10 +145,10 @@ async fn a_pause_that_the_platform_asks_for_is_kept_and_capped() {
         settle().await;
         clock.advance(kept - Duration::from_millis(1));
         settle().await;
-        assert_eq!(guard.state().line.running, 0, "{asked:?}");
+        assert_eq!(guard.observe().waiting, 2, "{asked:?}");
         clock.advance(Duration::from_millis(1));
         settle().await;
-        assert_eq!(guard.state().line.running, 2, "{asked:?}");
+        assert_eq!(guard.observe().waiting, 0, "{asked:?}");
         clock.advance(LONG);
         for call in waiting {
             assert_eq!(call.await.expect("a task"), Ok(until));
@@ -204,7 +204,7 @@ async fn a_call_that_gives_up_leaves_the_line_and_too_many_are_refused() {
 type Planned = (u64, Class, u64, u64);
 
 fn plans() -> impl Strategy<Value = Planned> {
-    let class = prop_oneof![1 => Just(Class::Write), 1 => Just(Class::Read), 2 => Just(Class::Background)];
+    let class = prop_oneof![Just(Class::Write), Just(Class::Read)];
     (0..600_u64, class, 0..3_000_u64, prop_oneof![500..5_000_u64, Just(600_000)])
 }
 
@@ -245,7 +245,7 @@ async fn run(limits: GuardLimits, calls: Vec<Planned>) -> Vec<Run> {
     }
     assert!(tasks.iter().all(JoinHandle::is_finished), "somebody waits for ever");
     assert_eq!(guard.observe().waiting, 0);
-    assert_eq!(guard.state().line.running, 0);
+    assert_eq!(guard.places.available_permits(), limits.concurrent as usize);
     std::mem::take(&mut *runs.lock().unwrap())
 }
 
@@ -268,6 +268,9 @@ proptest! {
                 prop_assert!(window[most as usize].since(window[0]) >= span, "{most} in {span:?}: {window:?}");
             }
         }
+        let mut came: Vec<_> = runs.iter().filter_map(|(_, came, started, _)| Some((*came, (*started)?))).collect();
+        came.sort_unstable();
+        prop_assert!(came.is_sorted_by_key(|(_, started)| *started), "no call is passed over: {came:?}");
         let mut changes = BTreeMap::<Timestamp, (u32, u32)>::new();
         for (_, _, started, ended) in &runs {
             if let Some(started) = started {
@@ -282,31 +285,4 @@ proptest! {
             prop_assert!(running <= concurrent, "{running} at {at}");
         }
     }
-}
-
-#[tokio::test]
-async fn urgent_calls_go_before_the_background_which_has_its_share() {
-    let (guard, clock) = guard(GuardLimits { concurrent: 1, per_second: 1_000, per_minute: 100_000 });
-    let order = Arc::new(Mutex::new(Vec::new()));
-    let pass = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("a turn");
-    let classes = std::iter::repeat_n(Class::Background, 3).chain(std::iter::repeat_n(Class::Write, 20));
-    let tasks: Vec<JoinHandle<()>> = classes
-        .map(|class| {
-            let (guard, clock, order) = (guard.clone(), clock.clone(), order.clone());
-            tokio::spawn(async move {
-                let pass = guard.admit(class, clock.now().plus(LONG)).await.expect("a turn");
-                order.lock().unwrap().push(class);
-                pass.end(CallEnd::Answered);
-            })
-        })
-        .collect();
-    settle().await;
-    drop(pass);
-    for task in tasks {
-        task.await.expect("a task");
-    }
-    let order = order.lock().unwrap().clone();
-    let turns: Vec<usize> = (0..order.len()).filter(|at| order[*at] == Class::Background).collect();
-    let share = SHARE as usize;
-    assert_eq!(turns, [share - 1, 2 * share - 1, 22]);
 }
