@@ -8,11 +8,10 @@
 //! [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
-use rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpgid};
+use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::Metadata;
-use std::future::pending;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -23,7 +22,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use toolwarrant::Clock;
 use toolwarrant::base::{ignore_poison, way::walk_to};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
@@ -36,10 +35,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 const PENDING_AFTER: Duration = Duration::from_secs(5);
 
 const ANSWER_MAX: u64 = 4 << 10;
-
-const PIPES_STAY: Duration = Duration::from_secs(5);
-
-const REAP_EVERY: Duration = Duration::from_secs(10);
 
 const OPERATION: &str = "program";
 
@@ -112,7 +107,7 @@ impl HostProgram {
 
     /// Returns the output of a program that exits with status 0 in time.
     pub async fn ask(&self, target: ProgramTarget<'_>, clock: &Clock) -> Result<String, Unreachable> {
-        let mut running = self.start(target, [Stdio::null(), Stdio::piped()], clock).map_err(Unreachable)?;
+        let mut running = self.start(target, [Stdio::null(), Stdio::piped()]).map_err(Unreachable)?;
         let mut answer = Vec::new();
         let end = async {
             if let Some(output) = running.child.stdout.take() {
@@ -137,12 +132,7 @@ impl HostProgram {
         }
     }
 
-    fn start(
-        &self,
-        target: ProgramTarget<'_>,
-        [input, output]: [Stdio; 2],
-        clock: &Clock,
-    ) -> Result<RunningProgram, Remark> {
+    fn start(&self, target: ProgramTarget<'_>, [input, output]: [Stdio; 2]) -> Result<RunningProgram, Remark> {
         if let Some(obstacle) = self.find_obstacle(target) {
             return Err(obstacle.into());
         }
@@ -155,33 +145,10 @@ impl HostProgram {
         command.args(self.arguments.iter().map(argument)).env_clear().env("PATH", PATH).current_dir("/");
         command.stdin(input).stdout(output).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| format!("{self}: {error}"))?;
-        let (end, ended) = oneshot::channel::<()>();
-        let (group, errors) = (find_group(&child), child.stderr.take());
-        let (program, phone, clock) = (self.to_string(), target.serial.to_owned(), clock.clone());
-        tokio::spawn(async move {
-            let closing = async {
-                let _ = ended.await;
-                clock.sleep_until(clock.now().plus(PIPES_STAY)).await;
-            };
-            let logging = async {
-                if let Some(errors) = errors {
-                    log_errors(program, phone, errors).await;
-                }
-                pending().await
-            };
-            // A process that the program leaves running may print for ever.
-            tokio::select! {
-                () = logging => {}
-                () = closing => {}
-            }
-            // The first process of a container gets what the program leaves running.
-            while let Some(Ok(left)) = group.map(|group| waitpgid(group, WaitOptions::NOHANG)) {
-                if left.is_none() {
-                    clock.sleep_until(clock.now().plus(REAP_EVERY)).await;
-                }
-            }
-        });
-        Ok(RunningProgram { child, is_kept: false, _end: end })
+        if let Some(errors) = child.stderr.take() {
+            tokio::spawn(log_errors(self.to_string(), target.serial.to_owned(), errors));
+        }
+        Ok(RunningProgram { child, is_kept: false })
     }
 }
 
@@ -216,7 +183,6 @@ struct RunningProgram {
     child: Child,
     /// True if the program changes something, which a stop of this server must not interrupt.
     is_kept: bool,
-    _end: oneshot::Sender<()>,
 }
 
 impl RunningProgram {
@@ -231,14 +197,11 @@ impl RunningProgram {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        if let Some(group) = find_group(&self.child).filter(|_| !self.is_kept) {
+        let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(group) = group.filter(|_| !self.is_kept) {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
-}
-
-fn find_group(child: &Child) -> Option<Pid> {
-    child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -251,13 +214,13 @@ impl RunningPrograms {
         &self,
         program: &HostProgram,
         target: ProgramTarget<'_>,
-        (task, input): (TaskId, Secret<Vec<u8>>),
+        (task, input): (TaskId, Secret<String>),
         (leave, clock): (Leave, &Clock),
     ) -> Sent {
         if let Err(why) = leave.confirm() {
             return Sent::NotSent(why);
         }
-        let mut running = match program.start(target, [Stdio::piped(), Stdio::null()], clock) {
+        let mut running = match program.start(target, [Stdio::piped(), Stdio::null()]) {
             Ok(running) => running,
             Err(why) => return Sent::NotSent(why),
         };
@@ -266,7 +229,7 @@ impl RunningPrograms {
         let (until, time) = (clock.now().plus(ACT_WITHIN), clock.clone());
         running.is_kept = true;
         tokio::spawn(async move {
-            let ended = time.before(until, running.tell(input.expose())).await;
+            let ended = time.before(until, running.tell(input.expose().as_bytes())).await;
             running.is_kept = false;
             drop(running);
             let sent = interpret(&name, ended);
@@ -304,7 +267,8 @@ impl RunningPrograms {
     }
 }
 
-/// Logs the beginning of standard error. Reads the rest, too, so that the program is not held up.
+/// Logs the beginning of standard error. Reads the rest, too, so that the program, and what it
+/// leaves running, is not held up.
 async fn log_errors(program: String, phone: String, mut errors: ChildStderr) {
     let (mut bytes, mut logged) = ([0; 1 << 10], 0);
     while let Ok(count @ 1..) = errors.read(&mut bytes).await {

@@ -6,8 +6,7 @@ use crate::phones::contract::{Command, PowerAction, SetPowerArgs};
 use crate::phones::port::Finding;
 use std::collections::BTreeMap;
 use toolwarrant::Clock;
-use toolwarrant::tasks::{Leave, Sent, TaskId};
-use toolwarrant::text::Secret;
+use toolwarrant::tasks::{Leave, Sent, TaskId, WriteCommand};
 
 /// Power and proxy each have a program that undoes the other one.
 #[derive(Clone, Debug, Default)]
@@ -39,9 +38,6 @@ pub(super) struct PhonePrograms {
     pub(super) running: RunningPrograms,
     pub(super) clock: Clock,
 }
-
-/// Growing would leave a copy of the input behind.
-const INPUT_ROOM: usize = 4 << 10;
 
 impl PhonePrograms {
     pub(super) async fn is_stopped(&self, address: &PhoneAddress) -> bool {
@@ -77,15 +73,8 @@ impl PhonePrograms {
         (task, command): (TaskId, &Command),
         leave: Leave,
     ) -> Sent {
-        let mut input = Vec::with_capacity(INPUT_ROOM);
-        let written = match command {
-            Command::SetPower(args) => serde_json::to_writer(&mut input, args),
-            Command::SetProxy(args) => serde_json::to_writer(&mut input, args),
-            Command::ClearProxy(args) => serde_json::to_writer(&mut input, args),
-        };
-        let input = Secret::new(input);
-        match written {
-            Ok(()) => self.running.act(program, self.target(address), (task, input), (leave, &self.clock)).await,
+        match command.arguments() {
+            Ok(input) => self.running.act(program, self.target(address), (task, input), (leave, &self.clock)).await,
             Err(error) => Sent::NotSent(error.to_string().into()),
         }
     }
