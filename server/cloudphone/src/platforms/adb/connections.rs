@@ -37,6 +37,8 @@ pub(super) struct Connections {
     all: BTreeMap<PhoneAddress, Connection>,
     /// The serial, and why it is not served.
     pub(super) left_out: Vec<(String, &'static str)>,
+    /// The serials of phones whose address another phone has taken, by their marks.
+    displaced: BTreeMap<Mark, String>,
 }
 
 /// A mark to write: on a phone that shows none, or in place of the one that it shows.
@@ -69,13 +71,13 @@ impl Connections {
     }
 
     pub(super) fn new(left_out: Vec<(String, &'static str)>) -> Self {
-        Self { all: BTreeMap::new(), left_out }
+        Self { left_out, ..Self::default() }
     }
 
     /// Takes over the phones that an earlier process knew.
     pub(super) fn of_rows(rows: impl Iterator<Item = AdbRow>) -> Self {
         let all = rows.map(|row| (row.address.clone(), Connection { is_listed: false, ..Connection::new(row) }));
-        Self { all: all.collect(), left_out: Vec::new() }
+        Self { all: all.collect(), ..Self::default() }
     }
 
     pub(super) fn get(&self, address: &PhoneAddress) -> Option<&Connection> {
@@ -108,6 +110,11 @@ impl Connections {
             let second_of = list.find_elsewhere(connection).or_else(|| connection.second_of.clone());
             list.all.insert(address.clone(), Connection { is_listed: false, second_of, ..connection.clone() });
         }
+        let was_known = known.at.into_values().map(|KnownPhone { mark, identity, .. }| (mark, identity));
+        let is_known =
+            |mark: &Mark| list.all.values().any(|connection| connection.row.facts.mark.as_ref() == Some(mark));
+        let displaced = known.displaced.into_iter().chain(was_known).filter(|(mark, _)| !is_known(mark));
+        list.displaced = displaced.collect();
         list
     }
 
@@ -117,7 +124,7 @@ impl Connections {
             let (identity, is_second) = (identity.clone(), second_of.is_some());
             Some((address.clone(), KnownPhone { identity, mark: mark.clone()?, is_second }))
         });
-        known.collect()
+        KnownPhones { at: known.collect(), displaced: self.displaced.clone() }
     }
 
     /// Marks running phones without a mark.

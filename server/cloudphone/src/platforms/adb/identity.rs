@@ -28,7 +28,12 @@ pub(super) struct KnownPhone {
     pub(super) is_second: bool,
 }
 
-pub(super) type KnownPhones = BTreeMap<PhoneAddress, KnownPhone>;
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownPhones {
+    pub(super) at: BTreeMap<PhoneAddress, KnownPhone>,
+    /// The serials of phones whose address another phone has taken, by their marks.
+    pub(super) displaced: BTreeMap<Mark, String>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
@@ -83,7 +88,7 @@ impl<'a> List<'a> {
                 if first.is_some_and(|first| std::ptr::eq(first, phone)) { Identity::Kept } else { Identity::New }
             }
             Some(holder) => {
-                let may_be_holder = |phone: &SeenPhone| holder.identity.is_empty() || holder.identity == phone.identity;
+                let may_be_holder = |phone: &SeenPhone| holder.is_empty() || holder == phone.identity;
                 match may_be_holder(phone) {
                     false => Identity::New,
                     true if has_former(phone) || others.into_iter().any(may_be_holder) => Identity::Unclear,
@@ -100,20 +105,22 @@ impl<'a> List<'a> {
     /// Returns 2 at the address by which the phone with this mark is known, and 1 at another one of
     /// its addresses.
     fn rank_at_home(&self, phone: &SeenPhone, mark: &Mark) -> u8 {
-        let known = phone.addresses.iter().filter_map(|address| self.known.get(address));
+        let known = phone.addresses.iter().filter_map(|address| self.known.at.get(address));
         known.filter(|known| known.mark == *mark).map(|known| if known.is_second { 1 } else { 2 }).max().unwrap_or(0)
     }
 
     /// Returns another mark than the phone shows, of the phone that was last at its address and had
     /// the same serial.
     fn former_mark(&self, phone: &SeenPhone) -> Option<&'a Mark> {
-        let known = phone.addresses.iter().filter_map(|address| self.known.get(address));
+        let known = phone.addresses.iter().filter_map(|address| self.known.at.get(address));
         let is_same = |known: &&KnownPhone| !known.identity.is_empty() && known.identity == phone.identity;
         known.filter(is_same).map(|known| &known.mark).find(|mark| phone.mark.as_ref() != Some(mark))
     }
 
-    fn holder(&self, mark: &Mark) -> Option<&'a KnownPhone> {
-        self.known.values().find(|known| known.mark == *mark)
+    /// Returns the serial of the phone that is known by this mark; empty if it is not known.
+    fn holder(&self, mark: &Mark) -> Option<&'a str> {
+        let mut known = self.known.at.values().filter(|known| known.mark == *mark).map(|known| &known.identity);
+        known.next().or_else(|| self.known.displaced.get(mark)).map(String::as_str)
     }
 }
 

@@ -80,18 +80,22 @@ async fn a_phone_has_one_row_whatever_connects_it_and_no_other_phone_takes_it() 
         (None, "a-cable=a?, emulator-1=a?", "emulator-1 1"),
         (None, "emulator-1=a", "emulator-1 1"),
         // A copy of a phone, which sorts before it, starts several times, and once alone.
-        (Some("ax"), "a-copy=ax, emulator-1=a, usb:1-1=a", "a-copy 4, emulator-1 1"),
-        (Some("ax"), "a-copy=ax, emulator-1=a", "a-copy 4, emulator-1 1"),
-        (Some("ax"), "a-copy=ax", "a-copy 4 Unclear"),
+        (Some(("ax", "a")), "a-copy=ax, emulator-1=a, usb:1-1=a", "a-copy 4, emulator-1 1"),
+        (Some(("ax", "a")), "a-copy=ax, emulator-1=a", "a-copy 4, emulator-1 1"),
+        (Some(("ax", "a")), "a-copy=ax", "a-copy 4 Unclear"),
         (None, "a-copy=ax, emulator-1=a", "a-copy 4, emulator-1 1"),
-        (Some("ax"), "a-copy=ax, emulator-1=a?", "a-copy 4 Unclear, emulator-1 1"),
+        (Some(("ax", "a")), "a-copy=ax, emulator-1=a?", "a-copy 4 Unclear, emulator-1 1"),
         // One that says another serial, and phones that cannot be marked, one of which is a copy.
         (None, "a-copy=x", "a-copy 5"),
         (None, "bare-1=z, bare-2=z", "bare-1 -, bare-2 -"),
-        (Some("zx"), "bare-1=zx, emulator-1=a", "bare-1 - Unclear, emulator-1 1"),
+        (Some(("zx", "a")), "bare-1=zx, emulator-1=a", "bare-1 - Unclear, emulator-1 1"),
+        // The address of a phone that is away is taken, and a phone with another serial has its mark.
+        (None, "emulator-2=y", "emulator-2 6"),
+        (Some(("kx", "b")), "emulator-2=y, k-1=kx", "emulator-2 6, k-1 7"),
+        (None, "emulator-2=y, emulator-3=b", "emulator-2 6, emulator-3 2"),
     ] {
-        if let Some(copy) = copy {
-            let mark = phones.marks.lock().unwrap()["a"];
+        if let Some((copy, phone)) = copy {
+            let mark = phones.marks.lock().unwrap()[phone];
             phones.marks.lock().unwrap().insert(copy, mark);
         }
         let shown = phones.list(list, &known);

@@ -1,6 +1,6 @@
 //! The table of identity. A connection is `ADDRESS=SERIAL MARK`, with `-` for no mark, `?` for a
 //! serial that is not known, and `(…)` around a second connection. A phone with two connections has
-//! a `+` between its addresses.
+//! a `+` between its addresses. A known phone at `gone` has an address that another phone has taken.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -52,6 +52,10 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("54=? N, 56=e M", "54=e M, 56=e M", "new, kept"),
     ("54=? N, 56=? M", "54=e N, 56=e M", "kept, kept"),
     ("54=? N", "54=? -", "new"),
+    // The address of a phone was taken, and its mark is shown elsewhere.
+    ("54=e N, gone=d M", "54=e N, 56=e M", "kept, new"),
+    ("54=e N, gone=e M", "54=e N, 56=e M", "kept, kept"),
+    ("54=e N, gone=e M", "54=e M", "unclear"),
     // A phone with two connections, of which the other leads to a copy, or is alone.
     ("cable=e M, (wifi=e M)", "cable+wifi=e M", "kept"),
     ("cable=e M, (wifi=e M)", "cable=e M, wifi=e M", "kept, new"),
@@ -75,10 +79,15 @@ fn lines(text: &str) -> impl Iterator<Item = (Vec<PhoneAddress>, String, Option<
 }
 
 fn read_known(text: &str) -> KnownPhones {
-    let known = lines(text).map(|(mut addresses, identity, mark, is_second)| {
-        (addresses.remove(0), KnownPhone { identity, mark: mark.unwrap(), is_second })
-    });
-    known.collect()
+    let mut known = KnownPhones::default();
+    for (mut addresses, identity, mark, is_second) in lines(text) {
+        let (address, mark) = (addresses.remove(0), mark.unwrap());
+        match address.as_str() {
+            "gone" => drop(known.displaced.insert(mark, identity)),
+            _ => drop(known.at.insert(address, KnownPhone { identity, mark, is_second })),
+        }
+    }
+    known
 }
 
 fn read_seen(text: &str) -> Vec<SeenPhone> {
@@ -126,9 +135,9 @@ fn no_two_phones_have_one_mark_and_no_known_phone_takes_the_mark_of_another_in_a
                     Identity::New | Identity::Unclear => None,
                 };
                 assert!(own.is_none_or(|own| marks.insert(own)), "{before:?} | {text}: {identities:?}");
-                let former = known.get(&phone.addresses[0]).map(|known| &known.mark);
+                let former = known.at.get(&phone.addresses[0]).map(|known| &known.mark);
                 let has_moved = phones.iter().any(|other| other.mark.as_ref() == former);
-                let is_of_another = known.values().any(|known| Some(&known.mark) == own && own != former);
+                let is_of_another = known.at.values().any(|known| Some(&known.mark) == own && own != former);
                 assert!(former.is_none() || has_moved || !is_of_another, "{before:?} | {text}: {identities:?}");
                 count += 1;
             }
