@@ -168,7 +168,6 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     }
     for (name, platform) in named {
         let cannot = format!("cannot use the platform {name}");
-        let time = (clock.clone(), &random);
         let readings = PhoneReadings::new(reached.clone(), random.clone());
         let adapter: Arc<dyn Platform> = match platform {
             PlatformConfig::Simulator => continue,
@@ -177,13 +176,13 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
                     true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
                     false => readings,
                 };
-                let adapter = Armcloud::new(name.clone(), *account, readings, &files, time);
+                let adapter = Armcloud::new(name.clone(), *account, readings, &files, clock.clone());
                 let adapter = Arc::new(adapter.context(cannot)?);
                 background.push(Box::pin(adapter.keep_fresh()));
                 adapter
             }
             PlatformConfig::Adb(settings) => {
-                let adapter = Adb::new(name.clone(), *settings, readings, &files, time).context(cannot)?;
+                let adapter = Adb::new(name.clone(), *settings, readings, &files, (clock.clone(), &random));
                 let adapter = Arc::new(adapter.with_screens(passes.have_page()));
                 background.push(Box::pin(adapter.keep_fresh()));
                 adapter

@@ -88,7 +88,7 @@ impl Rack {
             &ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() },
             (clock.clone(), &Random::System),
         );
-        let adapter = Arc::new(adapter.expect("randomness"));
+        let adapter = Arc::new(adapter);
         self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
         adapter
     }

@@ -154,9 +154,8 @@ impl Double for Account {
             };
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
-            let time = (clock.clone(), &Random::System);
             let files = ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() };
-            let adapter = Armcloud::new(name.clone(), account, readings, &files, time);
+            let adapter = Armcloud::new(name.clone(), account, readings, &files, clock.clone());
             let adapter = Arc::new(adapter.expect("an account"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter

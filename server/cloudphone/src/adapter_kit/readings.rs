@@ -5,25 +5,24 @@
 //! from which this server saw a request to a one-time path ([`CallbackPaths`]). A phone makes an
 //! ordinary request, which takes the route of all its traffic, and requests explicitly through the
 //! proxy if that needs no password. [`Exits::verdict`] interprets them. An absence leads to a
-//! refund, so it needs more evidence. Start at [`PhoneReadings::exits`].
+//! refund, so it needs more evidence. Start at [`LedgerReadings::exits`].
 
 mod ever;
-mod own_addresses;
+mod of_ledger;
 mod provability;
 mod script;
 mod through;
 
 pub use ever::EverRead;
-pub use own_addresses::OwnAddresses;
-pub use provability::Tool;
+pub use of_ledger::LedgerReadings;
 pub use script::{CallbackUrl, CallbackUrls, START, start_of};
 pub use through::{Dial, DialedConnection, Duplex, ProxyReader};
 
-use super::shell::{Shell, run_whole};
+use super::shell::{Shell, Tool, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, NOTHING_ARRIVED, NoAddress, OtherExits, PhoneStart, Through, Unreachable};
 use crate::phones::proxy_hosts::ProxyHosts;
-use provability::{Asker, Tools};
+use provability::Asker;
 use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::Random;
@@ -34,14 +33,13 @@ use toolwarrant::tasks::Provability;
 pub struct PhoneReadings {
     echo: Option<(CallbackPaths, CallbackUrls)>,
     random: Random,
-    tools: Tools,
     by_server: Option<ProxyReader>,
 }
 
 impl PhoneReadings {
     #[must_use]
     pub fn new(echo: Option<(CallbackPaths, CallbackUrls)>, random: Random) -> Self {
-        Self { echo, random, tools: Tools::default(), by_server: None }
+        Self { echo, random, by_server: None }
     }
 
     #[must_use]
@@ -50,24 +48,21 @@ impl PhoneReadings {
     }
 
     /// Reads the address of ordinary requests and, with a proxy, the address that it shows, in each
-    /// family of the callback listener. `dial` opens connections from the phone. It is an error if
-    /// the ordinary request does not arrive, or from several addresses.
-    pub async fn exits(
+    /// family of the callback listener. `dial` opens connections from the phone. Notes the program
+    /// of the phone in `tool`. It is an error if the ordinary request does not arrive, or from
+    /// several addresses.
+    async fn exits(
         &self,
-        shell: &dyn Shell,
-        dial: Option<&dyn Dial>,
-        id: &DeviceId,
+        (shell, dial, id): (&dyn Shell, Option<&dyn Dial>, &DeviceId),
         proxy: Option<&SetProxyArgs>,
+        tool: &mut Option<Tool>,
     ) -> Result<Exits, Unreachable> {
+        *tool = None;
         let (echo, CallbackUrls { first, other }) = self.echo.as_ref().ok_or_else(|| Unreachable(NO_ECHO.into()))?;
         let phone = (shell, dial, id);
-        let read = self.read_family(phone, (echo, first), proxy).await;
-        let FamilyReading { ordinary, through, tool } = read.inspect_err(|_| self.tools.forget(id))?;
-        match (ordinary, tool) {
-            (Ok(_), Some(tool)) | (_, Some(tool @ Tool::Missing)) => self.tools.remember(id, tool),
-            _ => self.tools.forget(id),
-        }
-        let ordinary = ordinary.map_err(|why| Unreachable(why.into()))?;
+        let read = self.read_family(phone, (echo, first), proxy).await?;
+        *tool = read.tool.filter(|tool| read.ordinary.is_ok() || *tool == Tool::Missing);
+        let ordinary = read.ordinary.map_err(|why| Unreachable(why.into()))?;
         let other = match other {
             Some(url) => {
                 let FamilyReading { ordinary, through, .. } = self.read_family(phone, (echo, url), proxy).await?;
@@ -80,7 +75,7 @@ impl PhoneReadings {
             }
             None => None,
         };
-        Ok(Exits { ordinary, through, direct: None, is_shared: false, former: None, other })
+        Ok(Exits { ordinary, through: read.through, direct: None, is_shared: false, former: None, other })
     }
 
     async fn read_family(
@@ -134,19 +129,18 @@ impl PhoneReadings {
         Ok(FamilyReading { ordinary, through, tool })
     }
 
-    /// Returns what [`Self::exits`] can show as far as the phone is known. `dials` is true if it
+    /// Returns what [`Self::exits`] can show on a phone with this program. `dials` is true if it
     /// opens connections.
-    #[must_use]
-    pub fn provability(&self, id: &DeviceId, proxy: &SetProxyArgs, dials: bool) -> Provability {
+    fn provability(&self, proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool) -> Provability {
         match self.echo {
-            Some(_) => provability::of(proxy, self.tools.get(id), dials, self.by_server.is_some()),
+            Some(_) => provability::of(proxy, tool, dials, self.by_server.is_some()),
             None => Provability::Nothing(NO_ECHO),
         }
     }
 
     /// Judges the addresses of ordinary requests of different phones, which may share one with
     /// `may_share`.
-    pub fn judge_addresses(&self, seen: &[IpAddr], may_share: bool) -> Result<(), NoAddress> {
+    fn judge_addresses(&self, seen: &[IpAddr], may_share: bool) -> Result<(), NoAddress> {
         let Some((_, urls)) = &self.echo else { return Err(NoAddress::NoListener) };
         let is_public = |host: &str| ProxyHosts::Public.judge(host).is_ok();
         match seen {
@@ -160,7 +154,7 @@ impl PhoneReadings {
 
     /// Reads the boot id of the kernel and the start of the first process in ticks since the boot.
     /// Containers share the boot id of their host, so it alone does not suffice.
-    pub async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+    async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
         let ran = run_whole(shell, &self.random, id, script::START).await?;
         script::start_of(&ran.output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }

@@ -28,6 +28,40 @@ pub struct Ran {
     pub status: u8,
 }
 
+/// A program with which a phone makes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The only program that can be told to use a proxy.
+    Curl,
+    ToyboxWget,
+    Wget,
+    Nc,
+    ToyboxNc,
+    Missing,
+}
+
+impl Tool {
+    /// In the order in which a phone tries them.
+    pub const ALL: [Self; 6] = [Self::Curl, Self::ToyboxWget, Self::Wget, Self::Nc, Self::ToyboxNc, Self::Missing];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Curl => "curl",
+            Self::ToyboxWget => "toybox-wget",
+            Self::Wget => "wget",
+            Self::Nc => "nc",
+            Self::ToyboxNc => "toybox-nc",
+            Self::Missing => "missing",
+        }
+    }
+
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
+    }
+}
+
 /// Runs a script of one line, which may end in `&`, but not within a comment or a quotation.
 /// Processes that it leaves running must not print.
 pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script: &str) -> Result<Ran, Unreachable> {

@@ -30,7 +30,7 @@ pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
 use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
 use crate::adapter_kit::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, is_current};
-use crate::adapter_kit::readings::{OwnAddresses, PhoneReadings};
+use crate::adapter_kit::readings::{LedgerReadings, PhoneReadings};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, texts};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
@@ -51,7 +51,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::base::SplitMix;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
@@ -64,14 +63,12 @@ pub struct Adb {
     listing: Arc<AdbListing>,
     refresh: Arc<Refresh<AdbRow>>,
     programs: Arc<PhonePrograms>,
-    readings: PhoneReadings,
-    own: OwnAddresses<AdbRow>,
+    readings: LedgerReadings<AdbRow>,
     work: Arc<OtherWork>,
     region: Option<String>,
     paces: Paces,
     shows_screens: bool,
     clock: Clock,
-    random: Random,
 }
 
 #[derive(Clone, Debug)]
@@ -109,7 +106,7 @@ impl Adb {
         readings: PhoneReadings,
         files: &ServiceFiles,
         (clock, random): (Clock, &Random),
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let AdbSettings {
             server,
             only,
@@ -121,24 +118,22 @@ impl Adb {
             shared_address,
             programs,
         } = settings;
-        let ledger = PhoneLedger::open(files, name, clock.clone());
-        let (ledger, jitter) = (Arc::new(ledger), SplitMix(u64::from_le_bytes(random.bytes()?)));
-        let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
+        let ledger = Arc::new(PhoneLedger::open(files, name, clock.clone()));
+        let readings = LedgerReadings::new(Arc::clone(&ledger), readings, shared_address);
         let running = RunningPrograms::default();
         let programs = Arc::new(PhonePrograms { named: programs, names, running, clock: clock.clone() });
-        let server = AdbServer { address: server, clock: clock.clone() };
+        let server = AdbServer { address: server, clock: clock.clone(), random: random.clone() };
         let phones = Arc::new(AdbPhones { ledger: Arc::clone(&ledger), server: server.clone() });
-        let asker =
-            PhoneAsker { server, programs: Arc::clone(&programs), connect: connect.into(), random: random.clone() };
+        let asker = PhoneAsker { server, programs: Arc::clone(&programs), connect: connect.into() };
         let known = Connections::of_rows(ledger.all_phones().into_iter().filter_map(AdbRow::restore));
         let listing = Arc::new(AdbListing::new(asker, only, known));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone(), jitter));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
         let pace =
             |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
         let paces = Paces { proxy: Some(pace(proxy_seconds)), power: Some(pace(power_seconds)) };
         let work = Arc::new(OtherWork::default());
         let screen = AdbScreen { phones: Arc::clone(&phones), work: Arc::clone(&work), clock: clock.clone() };
-        Ok(Self {
+        Self {
             ledger,
             phones,
             screen,
@@ -146,14 +141,12 @@ impl Adb {
             refresh,
             programs,
             readings,
-            own,
             work,
             region,
             paces,
             shows_screens: false,
             clock,
-            random: random.clone(),
-        })
+        }
     }
 
     /// Offers sessions if this server has a page for screens.
@@ -170,7 +163,7 @@ impl Adb {
     async fn read_addresses(&self) {
         while self.programs.named.proxy.is_some() {
             let is_ready = |row: &AdbRow| row.state == AdbState::Running;
-            match self.own.next_unread(is_ready, self.clock.now()) {
+            match self.readings.next_unread(is_ready) {
                 Some(id) => {
                     if let Err(error) = self.exits(&id, None).await {
                         tracing::debug!(device = id.as_str(), %error, "the own address of a phone could not be read");

@@ -18,7 +18,7 @@ pub use sign::Scheme;
 use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
 use crate::adapter_kit::phone_ledger::{KnownPhones, Listed, PhoneLedger, Row};
-use crate::adapter_kit::readings::{EverRead, OwnAddresses, PhoneReadings};
+use crate::adapter_kit::readings::{EverRead, LedgerReadings, PhoneReadings};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{
     AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
@@ -31,10 +31,10 @@ use sha2::{Digest, Sha256};
 use sign::AccountKeys;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::base::{SplitMix, hex};
+use toolwarrant::base::hex;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::text::Secret;
-use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 use url::Url;
 
 pub struct Armcloud {
@@ -43,10 +43,9 @@ pub struct Armcloud {
     ledger: Arc<PhoneLedger<Pad>>,
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
-    readings: PhoneReadings,
+    readings: LedgerReadings<Pad>,
     /// Proofs of other credentials do not hold for the account.
     identity: String,
-    own: OwnAddresses<Pad>,
     /// Starts need commands on phones.
     starts: EverRead,
     abilities: Abilities,
@@ -83,7 +82,7 @@ impl Armcloud {
         account: Account,
         readings: PhoneReadings,
         files: &ServiceFiles,
-        (clock, random): (Clock, &Random),
+        clock: Clock,
     ) -> anyhow::Result<Self> {
         let Account {
             base_url,
@@ -99,9 +98,8 @@ impl Armcloud {
             shared_address,
         } = account;
         let identity = hash(base_url.as_str(), access_key.expose());
-        let ledger = PhoneLedger::open(files, name, clock.clone());
-        let ledger = Arc::new(ledger);
-        let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
+        let ledger = Arc::new(PhoneLedger::open(files, name, clock.clone()));
+        let readings = LedgerReadings::new(Arc::clone(&ledger), readings, shared_address);
         let starts = EverRead::new(
             ledger.is_proven(None, Direction::Start, &identity) || ledger.any(|_, known, _| known.start.is_some()),
         );
@@ -110,13 +108,12 @@ impl Armcloud {
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
         let api = Arc::new(Api::new(settings, keys, Guard::new(limits, clock.clone()), clock.clone())?);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
-        let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone(), jitter));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
-        Ok(Self { api, family, ledger, listing, refresh, readings, identity, own, starts, abilities, clock })
+        Ok(Self { api, family, ledger, listing, refresh, readings, identity, starts, abilities, clock })
     }
 
     pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {

@@ -14,11 +14,12 @@
 //!   serial meanwhile.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
-use super::knowledge::Knowledge;
-use super::row::{KeptRow, ListedPhone, Recoded, Row};
+use super::knowledge::{Knowledge, LastReading};
+use super::row::{KeptRow, Recoded, Row};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::mem;
 use std::sync::Arc;
 use toolwarrant::Timestamp;
 
@@ -33,16 +34,20 @@ const IDS_MAX: usize = 200_000;
 /// The most phones whose codes differ only in case, or whose code one serial used after another.
 const NAMESAKES_MAX: u32 = 99;
 
+/// The only map of an account's phones, with what is known of each.
 #[derive(Debug)]
-pub(super) struct IdAssignment<R: Row> {
+pub(super) struct AccountPhones<R: Row> {
     pub(super) name: PlatformName,
     pub(super) listed_at: Option<Timestamp>,
+    /// What is known of the account itself.
+    pub(super) known: Knowledge,
+    pub(super) is_account_stored: bool,
     /// Phones of the last list without an id.
-    pub(super) left_out: usize,
+    left_out: usize,
     pub(super) holders: Vec<Holder<R>>,
     by_serial: HashMap<String, usize>,
     by_code: HashMap<String, usize>,
-    by_id: HashMap<DeviceId, usize>,
+    pub(super) by_id: BTreeMap<DeviceId, usize>,
     /// Codes that no phone has now, and when they were given up. A reading that began earlier does
     /// not know of the change.
     given_up: HashMap<String, Timestamp>,
@@ -59,11 +64,13 @@ pub(super) struct Holder<R: Row> {
     pub(super) read_at: Timestamp,
     /// `None` if the phone is hidden or gone.
     pub(super) row: Option<Arc<KeptRow<R>>>,
+    /// Lists in a row without the phone.
     pub(super) missed: u8,
-    /// False until the store has the id. Until then the phone is not shown, because the next
+    /// False until the id is in the store. Until then the phone is not shown, because the next
     /// process could give its id to another.
     pub(super) is_stored: bool,
     pub(super) known: Knowledge,
+    pub(super) last: LastReading,
 }
 
 enum Serial {
@@ -72,32 +79,34 @@ enum Serial {
     Shared(String),
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Merged {
-    pub(super) touched: Vec<usize>,
-    left_out: usize,
-}
-
 impl<R: Row> Holder<R> {
     pub(super) fn new(id: DeviceId) -> Self {
-        let read_at = Timestamp(0);
-        Self {
-            id,
-            serial: None,
-            code: None,
-            read_at,
-            row: None,
-            missed: 0,
-            is_stored: false,
-            known: Knowledge::default(),
-        }
+        let (serial, code, row, missed, is_stored, known, last) = Default::default();
+        Self { id, serial, code, read_at: Timestamp(0), row, missed, is_stored, known, last }
+    }
+
+    pub(super) fn shown_row(&self) -> Option<&Arc<KeptRow<R>>> {
+        self.row.as_ref().filter(|_| self.is_stored)
     }
 }
 
-impl<R: Row> IdAssignment<R> {
+impl<R: Row> AccountPhones<R> {
     pub(super) fn new(name: PlatformName) -> Self {
-        let (holders, by_serial, by_code, by_id, given_up, dirty) = Default::default();
-        Self { name, listed_at: None, left_out: 0, holders, by_serial, by_code, by_id, given_up, dirty }
+        let (listed_at, known, is_account_stored, left_out, holders) = Default::default();
+        let (by_serial, by_code, by_id, given_up, dirty) = Default::default();
+        Self {
+            name,
+            listed_at,
+            known,
+            is_account_stored,
+            left_out,
+            holders,
+            by_serial,
+            by_code,
+            by_id,
+            given_up,
+            dirty,
+        }
     }
 
     pub(super) fn add(&mut self, holder: Holder<R>) -> Result<usize, &'static str> {
@@ -122,18 +131,27 @@ impl<R: Row> IdAssignment<R> {
         Ok(slot)
     }
 
-    pub(super) fn slot_of(&self, id: &DeviceId) -> Option<usize> {
-        self.by_id.get(id).copied()
+    pub(super) fn get(&self, id: &DeviceId) -> Option<&Holder<R>> {
+        self.by_id.get(id).map(|slot| &self.holders[*slot])
     }
 
-    pub(super) fn visible_phones(&self) -> BTreeMap<DeviceId, ListedPhone<R>> {
-        let all = (0..self.holders.len()).map(|slot| self.visible_phone_at(slot));
-        all.filter_map(|(id, phone)| Some((id, phone?))).collect()
+    pub(super) fn get_mut(&mut self, id: &DeviceId) -> Option<&mut Holder<R>> {
+        self.by_id.get(id).map(|slot| &mut self.holders[*slot])
     }
 
-    pub(super) fn visible_phone_at(&self, slot: usize) -> (DeviceId, Option<ListedPhone<R>>) {
-        let Holder { id, row, read_at, is_stored, .. } = &self.holders[slot];
-        (id.clone(), row.as_ref().filter(|_| *is_stored).map(|row| (Arc::clone(row), *read_at)))
+    /// Without an id, returns what is known of the account.
+    pub(super) fn knowledge_mut(&mut self, id: Option<&DeviceId>) -> Option<&mut Knowledge> {
+        match id {
+            Some(id) => self.get_mut(id).map(|holder| &mut holder.known),
+            None => Some(&mut self.known),
+        }
+    }
+
+    pub(super) fn note_stored(&mut self) {
+        self.is_account_stored = true;
+        for slot in mem::take(&mut self.dirty) {
+            self.holders[slot].is_stored = true;
+        }
     }
 
     pub(super) fn is_stranger(&self, row: &R) -> bool {
@@ -149,13 +167,14 @@ impl<R: Row> IdAssignment<R> {
 
     /// Takes over a list. One that began before the last one does not count phones as missing.
     pub(super) fn list(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) {
-        let Merged { touched: _, left_out } = self.merge(rows, recoded, began);
+        let left_out = self.merge(rows, recoded, began);
         if self.listed_at.is_some_and(|listed_at| began < listed_at) {
             return;
         }
         if left_out > self.left_out {
             tracing::warn!(platform = %self.name, left_out, "phones are left out: no id can be made of their platform's codes");
         }
+        self.is_account_stored &= self.listed_at.is_some();
         (self.listed_at, self.left_out) = (Some(began), left_out);
         self.given_up.retain(|_, at| *at > began);
         let lacked = |holder: &Holder<R>| holder.row.is_some() && holder.read_at < began;
@@ -168,27 +187,24 @@ impl<R: Row> IdAssignment<R> {
         }
     }
 
-    pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> Merged {
+    /// Returns the number of rows of which no id can be made.
+    pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> usize {
         let (rows, contested) = consistent(rows);
         let moved = self.slots_of_moved(&rows, recoded);
-        let mut merged = Merged::default();
         for code in contested {
             if let Some(&slot) = self.by_code.get(&code)
                 && self.holders[slot].read_at <= began
             {
                 tracing::warn!(id = %self.holders[slot].id, "several phones of a platform have the same code");
                 self.hide(slot, began);
-                merged.touched.push(slot);
             }
         }
-        for (row, serial) in rows {
-            self.place(row, serial, &moved, began, &mut merged);
-        }
+        let left_out = rows.into_iter().filter_map(|(row, serial)| self.place(row, serial, &moved, began)).count();
         // A list that began earlier may still contain the intermediate codes.
         for Recoded { from, to: _ } in recoded.iter().filter(|record| !self.by_code.contains_key(&record.from)) {
             self.given_up.insert(from.clone(), began);
         }
-        merged
+        left_out
     }
 
     fn slots_of_moved(&self, rows: &[(R, Serial)], recoded: &[Recoded]) -> HashMap<String, usize> {
@@ -221,8 +237,9 @@ impl<R: Row> IdAssignment<R> {
         moved.into_iter().filter_map(only).collect()
     }
 
-    /// Gives the row to its holder, unless a later reading is known.
-    fn place(&mut self, row: R, serial: Serial, moved: &HashMap<String, usize>, began: Timestamp, merged: &mut Merged) {
+    /// Gives the row to its holder, unless a later reading is known. Returns it if no id can be
+    /// made.
+    fn place(&mut self, row: R, serial: Serial, moved: &HashMap<String, usize>, began: Timestamp) -> Option<R> {
         let code = row.code();
         let by_code = self.by_code.get(code).copied();
         let with_code = |admits: &dyn Fn(Option<&str>) -> bool| {
@@ -235,16 +252,12 @@ impl<R: Row> IdAssignment<R> {
         };
         let later = |slot: Option<usize>| slot.is_some_and(|slot| self.holders[slot].read_at > began);
         if later(known) || later(by_code) || self.given_up.get(code).is_some_and(|at| *at > began) {
-            return;
+            return None;
         }
         if let Some(other) = by_code.filter(|other| known != Some(*other)) {
             self.hide(other, began);
-            merged.touched.push(other);
         }
-        let Some(slot) = known.or_else(|| self.admit(&row)) else {
-            merged.left_out += 1;
-            return;
-        };
+        let Some(slot) = known.or_else(|| self.admit(&row)) else { return Some(row) };
         let holder = &mut self.holders[slot];
         let serial = match serial {
             Serial::One(serial) if holder.serial.as_ref() != Some(&serial) => Some(serial),
@@ -271,7 +284,7 @@ impl<R: Row> IdAssignment<R> {
             holder.row = Some(Arc::new(row.into()));
         }
         (holder.read_at, holder.missed) = (began, 0);
-        merged.touched.push(slot);
+        None
     }
 
     fn hide(&mut self, slot: usize, began: Timestamp) {

@@ -1,6 +1,6 @@
 //! The entries of a ledger in the store: a JSON document for each phone, and one for the account.
 
-use super::assignment::{Holder, IdAssignment};
+use super::assignment::{AccountPhones, Holder};
 use super::knowledge::{Knowledge, OwnAddress};
 use super::row::{Row, SHOWN_FOR};
 use crate::phones::contract::DeviceId;
@@ -24,27 +24,32 @@ struct PhoneEntry<S, R, K> {
     known: K,
 }
 
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AccountEntry {
-    pub(super) listed_at: Option<Timestamp>,
-    pub(super) known: Knowledge,
+struct AccountEntry<K> {
+    listed_at: Option<Timestamp>,
+    known: K,
 }
 
-/// Returns `None` without an entry of the account. A phone whose entry is damaged keeps its id,
-/// which leads to no phone. If the entry of the account is damaged, nothing is proven.
+/// A phone whose entry is damaged keeps its id, which leads to no phone. If the entry of the
+/// account is damaged, nothing is proven.
 pub(super) fn decode<R: Row>(
     files: &HashMap<String, Vec<u8>>,
     name: &PlatformName,
     now: Timestamp,
-) -> Option<(AccountEntry, IdAssignment<R>)> {
-    let account = files.get(&name_of(name.as_str()))?;
-    let account: AccountEntry = json::read_bytes(account).unwrap_or_else(|error| {
-        tracing::error!(platform = %name, %error, "the entry of a platform is damaged; what was proven must be proven again");
-        AccountEntry::default()
-    });
-    let mut phones = IdAssignment::new(name.clone());
-    phones.listed_at = account.listed_at.map(|at| to_former(at, now));
+) -> AccountPhones<R> {
+    let mut phones = AccountPhones::new(name.clone());
+    if let Some(account) = files.get(&name_of(name.as_str())) {
+        phones.is_account_stored = true;
+        match json::read_bytes::<AccountEntry<Knowledge>>(account) {
+            Ok(AccountEntry { listed_at, known }) => {
+                (phones.listed_at, phones.known) = (listed_at.map(|at| to_former(at, now)), known)
+            }
+            Err(error) => {
+                tracing::error!(platform = %name, %error, "the entry of a platform is damaged; what was proven must be proven again")
+            }
+        }
+    }
     let prefix = name_of(&format!("{name}-"));
     let mut names: Vec<_> = files.keys().filter(|file| file.starts_with(&prefix)).collect();
     names.sort_unstable();
@@ -61,18 +66,29 @@ pub(super) fn decode<R: Row>(
             let _ = phones.add(Holder { is_stored: true, known, ..Holder::new(id) });
         }
     }
-    Some((account, phones))
+    phones
 }
 
-pub(super) fn encode<R: Row>(account: &AccountEntry, phones: &IdAssignment<R>) -> Vec<(String, Vec<u8>)> {
-    let account = (name_of(phones.name.as_str()), serde_json::to_vec(account).unwrap_or_default());
-    let phones = phones.dirty.iter().map(|slot| {
-        let Holder { id, serial, code, read_at, row, missed: _, is_stored: _, known } = &phones.holders[*slot];
-        let (serial, code, row) = (serial.as_deref(), code.as_deref(), row.as_deref().map(|row| &**row));
-        let entry = PhoneEntry::<&str, &R, _> { serial, code, read_at: *read_at, row, known };
-        (name_of(id.as_str()), serde_json::to_vec(&entry).unwrap_or_default())
-    });
-    [account].into_iter().chain(phones).collect()
+/// Returns the entries that the store lacks.
+pub(super) fn encode<R: Row>(phones: &AccountPhones<R>) -> Vec<(String, Vec<u8>)> {
+    if phones.is_account_stored && phones.dirty.is_empty() {
+        return Vec::new();
+    }
+    let dirty = phones.dirty.iter().map(|slot| &phones.holders[*slot]);
+    let dirty = dirty.map(|holder| encode_phone(holder, &holder.known));
+    [encode_account(phones, &phones.known)].into_iter().chain(dirty).collect()
+}
+
+pub(super) fn encode_account<R: Row>(phones: &AccountPhones<R>, known: &Knowledge) -> (String, Vec<u8>) {
+    let account = AccountEntry { listed_at: phones.listed_at, known };
+    (name_of(phones.name.as_str()), serde_json::to_vec(&account).unwrap_or_default())
+}
+
+pub(super) fn encode_phone<R: Row>(holder: &Holder<R>, known: &Knowledge) -> (String, Vec<u8>) {
+    let Holder { id, serial, code, read_at, row, .. } = holder;
+    let (serial, code, row) = (serial.as_deref(), code.as_deref(), row.as_deref().map(|row| &**row));
+    let entry = PhoneEntry::<&str, &R, _> { serial, code, read_at: *read_at, row, known };
+    (name_of(id.as_str()), serde_json::to_vec(&entry).unwrap_or_default())
 }
 
 /// Limits a time so that a row of another process is not current, even if a clock was set back.
@@ -84,7 +100,7 @@ fn parse<R: Row>(id: DeviceId, content: &[u8], now: Timestamp) -> Result<Holder<
     let PhoneEntry { serial, code, read_at, row, known }: PhoneEntry<String, R, Knowledge> =
         json::read_bytes(content).map_err(|error| error.to_string())?;
     let (read_at, row) = (to_former(read_at, now), row.map(|row| Arc::new(row.into())));
-    Ok(Holder { id, serial, code, read_at, row, missed: 0, is_stored: true, known })
+    Ok(Holder { serial, code, read_at, row, is_stored: true, known, ..Holder::new(id) })
 }
 
 fn name_of(id: &str) -> String {

@@ -1,8 +1,10 @@
 //! The knowledge of a phone or an account, apart from rows.
 
+use crate::adapter_kit::shell::Tool;
 use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use toolwarrant::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +27,19 @@ pub enum OwnAddress {
     Read(IpAddr),
     /// Not read by then, so it is never known.
     Unread,
+}
+
+/// The last reading of a phone's addresses, of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastReading {
+    /// `None` until a reading was tried.
+    pub at: Option<Timestamp>,
+    /// The name of the phone at the last reading without a proxy.
+    pub name: String,
+    /// From where an ordinary request came.
+    pub seen: Option<IpAddr>,
+    /// The program of the phone. `None` if the last reading did not show it.
+    pub tool: Option<Tool>,
 }
 
 impl Knowledge {

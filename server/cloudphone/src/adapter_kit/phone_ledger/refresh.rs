@@ -6,11 +6,10 @@
 
 use super::{PhoneLedger, Recoded, Row};
 use crate::phones::port::Unreachable;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex as Lock};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
-use toolwarrant::base::{SplitMix, ignore_poison};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
 /// Between the beginnings of lists at rest. Even with the time that a list takes, no row that is
@@ -20,7 +19,7 @@ pub const EVERY: Duration = Duration::from_secs(30);
 /// Between the beginnings of lists after a write.
 pub const SOONEST: Duration = Duration::from_secs(10);
 
-/// After the first list that failed. It doubles up to [`EVERY`]; half of it is random.
+/// After the first list that failed. It doubles up to [`EVERY`].
 pub const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,7 +27,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub trait Source<R>: Send + Sync + 'static {
     fn list(&self) -> BoxFuture<'_, Result<Vec<R>, Unreachable>>;
 
-    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
+    /// Returns the records of changed codes. Default: none, for sources whose phones have serials.
+    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// Returns the end of the source's own pause. The next list after a failure begins then, so
     /// that two pauses do not add up. By default the pauses of lists apply.
@@ -41,7 +43,6 @@ pub struct Refresh<R: Row> {
     ledger: Arc<PhoneLedger<R>>,
     source: Arc<dyn Source<R>>,
     clock: Clock,
-    jitter: Lock<SplitMix>,
     /// The caller with the lock reads. Callers that waited find what was read meanwhile.
     last: Mutex<Option<Attempt>>,
     reachable: AtomicBool,
@@ -57,16 +58,8 @@ struct Attempt {
 
 impl<R: Row> Refresh<R> {
     #[must_use]
-    pub fn new(ledger: Arc<PhoneLedger<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
-        Self {
-            ledger,
-            source,
-            clock,
-            jitter: Lock::new(jitter),
-            last: Mutex::new(None),
-            reachable: AtomicBool::new(false),
-            woken: Notify::new(),
-        }
+    pub fn new(ledger: Arc<PhoneLedger<R>>, source: Arc<dyn Source<R>>, clock: Clock) -> Self {
+        Self { ledger, source, clock, last: Mutex::new(None), reachable: AtomicBool::new(false), woken: Notify::new() }
     }
 
     #[must_use]
@@ -136,11 +129,11 @@ impl<R: Row> Refresh<R> {
     async fn read(&self, began: Timestamp) -> Result<(), Unreachable> {
         let mut rows = self.source.list().await?;
         let mut recoded = Vec::new();
-        if self.ledger.needs_code_changes(&rows).await {
+        if self.ledger.needs_code_changes(&rows) {
             match self.source.code_changes().await {
                 Ok(records) => recoded = records,
                 Err(Unreachable(why)) => {
-                    self.ledger.withhold_strangers(&mut rows).await;
+                    self.ledger.withhold_strangers(&mut rows);
                     let (platform, why) = (self.ledger.name(), why.as_str());
                     tracing::warn!(%platform, why, "phones with unknown codes are left out: changes of codes cannot be read");
                 }
@@ -155,9 +148,6 @@ impl<R: Row> Refresh<R> {
             // The pause may be over: then another call is testing the platform.
             return FIRST_PAUSE;
         }
-        let whole = EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)));
-        let half = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
-        let drawn = ignore_poison(self.jitter.lock()).below(half + 1);
-        Duration::from_millis(half + drawn)
+        EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)))
     }
 }

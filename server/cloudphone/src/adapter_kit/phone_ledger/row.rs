@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
@@ -29,6 +28,12 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
 
     /// Returns an id that stays when the code changes.
     fn serial(&self) -> Option<String>;
+
+    /// Returns the platform's own name of the phone behind the id. Proofs and the own address hold
+    /// under it alone.
+    fn name(&self) -> &str {
+        self.code()
+    }
 
     fn public_address(&self) -> Option<IpAddr> {
         None
@@ -71,5 +76,3 @@ impl<R: Row> Deref for KeptRow<R> {
         &self.row
     }
 }
-
-pub(super) type ListedPhone<R> = (Arc<KeptRow<R>>, Timestamp);

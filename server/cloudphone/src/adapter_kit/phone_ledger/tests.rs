@@ -9,6 +9,7 @@ mod stories;
 use super::*;
 use crate::phones::port::NoPlatformName;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use toolwarrant_core::store::Stored;
@@ -49,7 +50,7 @@ impl Row for TestRow {
 
 pub(in crate::adapter_kit) struct TestLedger {
     store: Arc<TestStore>,
-    clock: Clock,
+    pub(in crate::adapter_kit) clock: Clock,
     pub(in crate::adapter_kit) ledger: Arc<PhoneLedger<TestRow>>,
 }
 

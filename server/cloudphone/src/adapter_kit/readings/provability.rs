@@ -1,26 +1,10 @@
 //! The provability of a proxy on a phone, by the programs of the phone and the requirements
 //! of the proxy.
 
-use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
-use std::collections::HashMap;
+use crate::adapter_kit::shell::Tool;
+use crate::phones::contract::{ProxyScheme, SetProxyArgs};
 use std::net::Ipv6Addr;
-use std::sync::{Mutex, MutexGuard};
-use toolwarrant::base::ignore_poison;
 use toolwarrant::tasks::Provability;
-
-/// The next reading finds the program of any other phone.
-const REMEMBERED_MAX: usize = 16_384;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// The only program that can be told to use a proxy.
-    Curl,
-    ToyboxWget,
-    Wget,
-    Nc,
-    ToyboxNc,
-    Missing,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
@@ -29,55 +13,6 @@ pub(super) enum Asker {
     PhoneConnection,
     /// This server, on its own connection.
     Server,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Tools(Mutex<HashMap<DeviceId, Tool>>);
-
-impl Tool {
-    /// In the order in which a phone tries them.
-    pub const ALL: [Self; 6] = [Self::Curl, Self::ToyboxWget, Self::Wget, Self::Nc, Self::ToyboxNc, Self::Missing];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Curl => "curl",
-            Self::ToyboxWget => "toybox-wget",
-            Self::Wget => "wget",
-            Self::Nc => "nc",
-            Self::ToyboxNc => "toybox-nc",
-            Self::Missing => "missing",
-        }
-    }
-
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
-    }
-}
-
-impl Tools {
-    pub(super) fn get(&self, id: &DeviceId) -> Option<Tool> {
-        self.open().get(id).copied()
-    }
-
-    pub(super) fn remember(&self, id: &DeviceId, tool: Tool) {
-        let mut tools = self.open();
-        if tools.len() >= REMEMBERED_MAX
-            && !tools.contains_key(id)
-            && let Some(other) = tools.keys().next().cloned()
-        {
-            tools.remove(&other);
-        }
-        tools.insert(id.clone(), tool);
-    }
-
-    pub(super) fn forget(&self, id: &DeviceId) {
-        self.open().remove(id);
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<DeviceId, Tool>> {
-        ignore_poison(self.0.lock())
-    }
 }
 
 pub(super) fn authority(proxy: &SetProxyArgs) -> String {

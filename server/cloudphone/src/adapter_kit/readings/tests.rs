@@ -33,9 +33,25 @@ impl Running {
         Self { echo, url, served: tokio::spawn(listener.serve(std::future::pending())) }
     }
 
-    fn readings(&self) -> PhoneReadings {
+    pub(super) fn readings(&self) -> PhoneReadings {
         PhoneReadings::new(Some((self.echo.clone(), self.url.clone().into())), Random::from_seed(1))
     }
+}
+
+impl PhoneReadings {
+    async fn read(
+        &self,
+        shell: &dyn Shell,
+        dial: Option<&dyn Dial>,
+        proxy: &SetProxyArgs,
+    ) -> (Result<Exits, Unreachable>, Option<Tool>) {
+        let mut tool = Some(Tool::Curl);
+        (self.exits((shell, dial, &phone()), Some(proxy), &mut tool).await, tool)
+    }
+}
+
+pub(super) fn read(ordinary: impl Into<IpAddr>, through: Option<Through>) -> Exits {
+    Exits { ordinary: ordinary.into(), through, direct: None, is_shared: false, former: None, other: None }
 }
 
 impl Drop for Running {
@@ -105,7 +121,7 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         ("::ffff:198.51.100.7", own, exit, None, Present),
     ] {
         let (ordinary_before, direct) = (Some(address(before)), Some(address(before)));
-        let exits = Exits { ordinary: address(ordinary), through, direct, is_shared: false, former: None, other: None };
+        let exits = Exits { direct, ..read(address(ordinary), through) };
         let proxy = proxy("socks5", host, 1080);
         let judged = exits.verdict(&proxy, ordinary_before);
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
@@ -236,7 +252,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         let (url, ran) = (running.url.clone(), Mutex::default());
         let staged = StagedPhone { url, ordinary, through, prints, ran };
         let proxy = with_login(proxy("socks5", host, 1080), Some(login));
-        let exits = running.readings().exits(&staged, None, &phone(), Some(&proxy)).await;
+        let (exits, _) = running.readings().read(&staged, None, &proxy).await;
         let judged = match exits {
             Ok(exits) => {
                 let exits = Exits { direct: Some(OWN.into()), ..exits };
@@ -268,12 +284,8 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let staged = StagedPhone { url, ordinary: &[OWN], through: phones, prints, ran };
         let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
         let readings = running.readings().with_proxy_reader(reader());
-        let exits = readings.exits(&staged, None, &phone(), Some(&proxy)).await.unwrap();
-        assert_eq!(
-            exits,
-            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, former: None, other: None },
-            "{manner:?} {login} {prints}"
-        );
+        let (exits, _) = readings.read(&staged, None, &proxy).await;
+        assert_eq!(exits.unwrap(), read(OWN, through), "{manner:?} {login} {prints}");
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
         assert!(!staged.ran.lock().unwrap().contains("u:"), "{:?}", staged.ran);
     }
@@ -353,11 +365,16 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
         let folder = tempfile::tempdir().unwrap();
         programs.iter().for_each(|(name, text)| program(folder.path(), name, text));
         let (shell, readings) = (LocalShell::new(folder.path()), running.readings());
-        let exits = readings.exits(&shell, None, &phone(), Some(&proxy("socks5", "proxy.example", 1080))).await;
+        let (exits, used) = readings.read(&shell, None, &proxy("socks5", "proxy.example", 1080)).await;
         assert_eq!(exits.as_ref().ok().map(|exits| exits.ordinary), arrives.then(|| address("127.0.0.1")), "{tool:?}");
-        let known = arrives || tool == Tool::Missing;
-        assert_eq!(readings.tools.get(&phone()), known.then_some(tool), "{exits:?}");
+        // A program whose request does not arrive shows nothing of the phone.
+        assert_eq!(used, (arrives || tool == Tool::Missing).then_some(tool), "{exits:?}");
     }
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path(), "nc", NETCAT);
+    let cut = LocalShell { way: |_| "Success".to_owned(), ..LocalShell::new(folder.path()) };
+    let (exits, used) = running.readings().read(&cut, None, &proxy("http", "proxy.example", 80)).await;
+    assert_eq!((exits.is_err(), used), (true, None), "its command did not run whole");
 }
 
 #[tokio::test]
@@ -373,51 +390,13 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
         let longer = "case $* in *-x*) for ((n = 0; n < 100000; n++)); do :; done;; esac";
         program(folder.path(), "curl", &format!("echo \"$@\" >> {}; {longer}; {FETCH}", log.display()));
         let shell = LocalShell::new(folder.path());
-        let exits = running.readings().exits(&shell, None, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
+        let (exits, _) = running.readings().read(&shell, None, &proxy(scheme, host, 1080)).await;
         let own = address("127.0.0.1");
-        assert_eq!(
-            exits,
-            Exits {
-                ordinary: own,
-                through: Some(Through::Phone(own)),
-                direct: None,
-                is_shared: false,
-                former: None,
-                other: None
-            }
-        );
+        assert_eq!(exits.unwrap(), read(own, Some(Through::Phone(own))));
         let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(provability)).count();
         assert_eq!(through, 2);
         assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
     }
-}
-
-#[tokio::test]
-async fn the_program_of_a_phone_is_forgotten_when_it_fails_and_the_cache_is_bounded() {
-    let running = Running::start();
-    let folder = tempfile::tempdir().unwrap();
-    program(folder.path(), "nc", NETCAT);
-    let (mut shell, readings) = (LocalShell::new(folder.path()), running.readings());
-    let name = proxy("socks5", "proxy.example", 1080);
-    assert_eq!(readings.provability(&phone(), &name, false), Provability::Both);
-    readings.exits(&shell, None, &phone(), None).await.unwrap();
-    assert!(matches!(readings.provability(&phone(), &name, false), Provability::Nothing(_)));
-    program(folder.path(), "nc", "exit 1");
-    assert!(readings.exits(&shell, None, &phone(), None).await.is_err());
-    assert_eq!(readings.tools.get(&phone()), None, "its request did not arrive");
-    program(folder.path(), "nc", NETCAT);
-    readings.exits(&shell, None, &phone(), None).await.unwrap();
-    shell.way = |_| "Success".to_owned();
-    assert!(readings.exits(&shell, None, &phone(), None).await.is_err());
-    assert_eq!(readings.tools.get(&phone()), None, "its command did not run whole");
-    assert_eq!(readings.provability(&phone(), &name, false), Provability::Both);
-
-    let tools = Tools::default();
-    for n in 0..20_000 {
-        tools.remember(&DeviceId::new(&format!("cloud-{n}")).unwrap(), Tool::Curl);
-    }
-    let kept = (0..20_000).filter(|n| tools.get(&DeviceId::new(&format!("cloud-{n}")).unwrap()).is_some());
-    assert_eq!(kept.count(), 16_384);
 }
 
 #[tokio::test]

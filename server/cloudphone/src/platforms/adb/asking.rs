@@ -3,18 +3,14 @@
 
 use super::address::NetworkAddress;
 use super::connections::MarkOrder;
-use super::facts::{Mark, PhoneFacts, mark_script, script, word_script};
+use super::facts::{Mark, PhoneFacts, mark_script, word_script};
 use super::programs::PhonePrograms;
 use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
-use crate::phones::port::Unreachable;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::base::hex;
-use toolwarrant::{Random, Timestamp};
-
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+use toolwarrant::Timestamp;
 
 /// Between two tries to bring a phone back.
 const REVIVED_EVERY: Duration = Duration::from_secs(60);
@@ -24,7 +20,6 @@ pub(super) struct PhoneAsker {
     pub(super) server: AdbServer,
     pub(super) programs: Arc<PhonePrograms>,
     pub(super) connect: Arc<[NetworkAddress]>,
-    pub(super) random: Random,
 }
 
 pub(super) struct Answer {
@@ -54,7 +49,7 @@ impl PhoneAsker {
         let (mut listed, mut tries_at) = (listed, tried_at);
         if matches!(listed, AdbState::Absent | AdbState::Offline) && self.connects(address) && is_due(true) {
             tries_at = Some(now);
-            let told = self.tell_server(&format!("host:connect:{address}")).await.unwrap_or_default();
+            let told = self.server.tell(&format!("host:connect:{address}")).await.unwrap_or_default();
             if ["connected to", "already connected"].iter().any(|start| told.starts_with(start)) {
                 listed = AdbState::Silent;
             }
@@ -65,7 +60,7 @@ impl PhoneAsker {
             AdbState::Silent if is_due(false) && tries_at == tried_at => {
                 tries_at = Some(now);
                 // The next list shows whether it helps.
-                let _ = self.tell_server(&format!("host-serial:{address}:reconnect")).await;
+                let _ = self.server.tell(&format!("host-serial:{address}:reconnect")).await;
             }
             AdbState::Silent => tries_at = tries_at.or(Some(now)),
             _ => {}
@@ -79,7 +74,7 @@ impl PhoneAsker {
         if state != AdbState::Silent {
             return Answer { state, facts: None };
         }
-        match self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await {
+        match self.server.read_facts(address).await {
             Ok(facts) => {
                 let state = if facts.has_booted { AdbState::Running } else { AdbState::Booting };
                 Answer { state, facts: Some(facts) }
@@ -87,7 +82,7 @@ impl PhoneAsker {
             Err(error) => {
                 tracing::debug!(%address, %error, "a phone did not answer");
                 let is_too_old = |features: String| !features.split(',').any(|feature| feature == "shell_v2");
-                let features = self.tell_server(&format!("host-serial:{address}:features")).await;
+                let features = self.server.tell(&format!("host-serial:{address}:features")).await;
                 let state = if features.is_ok_and(is_too_old) { AdbState::TooOld } else { AdbState::Silent };
                 Answer { state, facts: None }
             }
@@ -97,33 +92,13 @@ impl PhoneAsker {
     /// Returns the mark that can be read afterwards. It may have been written over another
     /// connection meanwhile.
     pub(super) async fn mark(&self, MarkOrder { address, is_first, mark }: &MarkOrder) -> Option<Mark> {
-        let mark = mark.clone().or_else(|| Mark::parse(&self.make_word()?))?;
+        let mark = mark.clone().or_else(|| Mark::parse(&self.server.make_word().ok()?))?;
         let script = if *is_first { mark_script(&mark) } else { word_script(&mark, "-") };
-        self.run(address, &script).await.ok()?;
-        self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await.ok()?.mark
-    }
-
-    pub(super) async fn run(&self, address: &PhoneAddress, script: &str) -> Result<String, Unreachable> {
-        self.server.reach(address, self.server.clock.now().plus(ANSWER_WITHIN)).await?.run(script).await
-    }
-
-    pub(super) fn make_word(&self) -> Option<String> {
-        self.random.bytes::<16>().ok().map(|bytes| hex::encode(&bytes))
-    }
-
-    async fn tell_server(&self, service: &str) -> Result<String, Unreachable> {
-        self.server.ask(service, self.server.clock.now().plus(ANSWER_WITHIN)).await?.text().await
+        self.server.run(address, &script).await.ok()?;
+        self.server.read_facts(address).await.ok()?.mark
     }
 
     fn connects(&self, address: &PhoneAddress) -> bool {
         self.connect.iter().any(|NetworkAddress(known)| known == address)
-    }
-}
-
-impl AdbServer {
-    pub(super) async fn read_facts(&self, address: &PhoneAddress, until: Timestamp) -> Result<PhoneFacts, Unreachable> {
-        let output = self.reach(address, until).await?.run(&script()).await?;
-        let read = PhoneFacts::parse(&output);
-        read.map(|(facts, _)| facts).ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))
     }
 }

@@ -1,9 +1,7 @@
 //! Changes of phones behind an adb server, their readings, and `platform check`.
 
-use super::phone::Phone;
 use super::states::AdbState;
 use super::{Adb, NO_SESSION, NO_START};
-use crate::adapter_kit::phone_ledger::OwnAddress;
 use crate::adapter_kit::readings::Dial;
 use crate::phones::contract::{Command, DeviceId, PowerAction, SessionMode, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
@@ -13,7 +11,6 @@ use crate::phones::port::{
 use std::collections::HashSet;
 use std::net::IpAddr;
 use toolwarrant::BoxFuture;
-use toolwarrant::base::hex;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Sent, TaskId};
 use toolwarrant::text::Untrusted;
@@ -24,53 +21,22 @@ const NO_NETCAT: &str = "the phone has no nc, so a proxy with a password is hard
 const NO_REMEDY: &str = "use another phone, or name programs for `start`, `stop` and `status`";
 
 impl Adb {
-    async fn restart(&self, id: &DeviceId, leave: Leave) -> Sent {
-        let prepare = async {
-            let word = self.random.bytes::<8>().map_err(|_| Unreachable("the system has no randomness".into()))?;
-            self.phones.find(id)?.prepare_restart(hex::encode(&word), leave.not_after()).await
+    async fn transmit(&self, task: TaskId, command: &Command, leave: Leave) -> Result<Sent, Unreachable> {
+        let phone = self.phones.find(command.device())?;
+        let Some(program) = self.programs.choose(command) else {
+            let Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) = command else {
+                return Err(Unreachable(NOT_OFFERED.into()));
+            };
+            return Ok(phone.prepare_restart(leave.not_after()).await?.go(leave).await);
         };
-        match prepare.await {
-            Ok(ready) => ready.go(leave).await,
-            Err(Unreachable(why)) => Sent::NotSent(why),
+        if let Command::SetProxy(_) = command {
+            self.readings.note_proxy(command.device()).await?;
         }
-    }
-
-    async fn transmit(&self, task: TaskId, command: &Command, leave: Leave) -> Sent {
-        let id = command.device();
-        match (self.programs.choose(command), command) {
-            (Some(program), _) => {
-                let prepare = async {
-                    if let Command::SetProxy(_) = command {
-                        // Otherwise an address that a proxy chose could count as the phone's own.
-                        self.own.note(id, OwnAddress::Unread).await?;
-                    }
-                    self.find_for_program(id).await
-                };
-                match prepare.await {
-                    Ok(phone) => self.programs.carry_out(program, &phone.row.address, (task, command), leave).await,
-                    Err(Unreachable(why)) => Sent::NotSent(why),
-                }
-            }
-            (None, Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. })) => {
-                self.restart(id, leave).await
-            }
-            (None, Command::SetPower(_) | Command::SetProxy(_) | Command::ClearProxy(_)) => {
-                Sent::NotSent(NOT_OFFERED.into())
-            }
+        // Another phone may have the address meanwhile. A program also helps a phone that hangs.
+        if phone.row.state == AdbState::Running {
+            phone.check(self.phones.server.soon()).await?;
         }
-    }
-
-    /// Fails if another phone has the address meanwhile. A program also helps a phone that hangs.
-    async fn find_for_program(&self, id: &DeviceId) -> Result<Phone<'_>, Unreachable> {
-        let phone = self.phones.find(id)?;
-        match phone.row.state {
-            AdbState::Running => phone.check(self.listing.until()).await.map(|()| phone),
-            _ => Ok(phone),
-        }
-    }
-
-    fn name(&self, id: &DeviceId) -> String {
-        self.phones.find(id).map_or_else(|_| String::new(), |phone| phone.row.facts.name().to_owned())
+        Ok(self.programs.carry_out(program, &phone.row.address, (task, command), leave).await)
     }
 
     fn has_netcat(&self, id: &DeviceId) -> bool {
@@ -90,8 +56,8 @@ impl WritePort for Adb {
     /// Returns the facts. An absence is evidence only on a phone whose reading was seen to follow a
     /// command.
     fn facts(&self, write: &PhoneWrite) -> Facts {
-        let (id, name) = (write.device(), self.name(write.device()));
-        let is_proven = |direction| self.ledger.is_proven(Some(id), direction, &name);
+        let id = write.device();
+        let is_proven = |direction| self.ledger.is_proven_on(id, direction);
         let provability = match write {
             restart if restart.is_restart() => match is_proven(Direction::Start) {
                 true => Provability::Both,
@@ -101,11 +67,7 @@ impl WritePort for Adb {
                 Provability::Nothing(NOT_OFFERED)
             }
             PhoneWrite::Command(Command::SetProxy(args)) => {
-                let provability = match self.readings.provability(id, args, self.has_netcat(id)) {
-                    Provability::Both if !is_proven(Direction::Exit) => Provability::Presence,
-                    provability => provability,
-                };
-                self.own.restrict(id, provability, self.clock.now())
+                self.readings.provability(id, args, (self.has_netcat(id), is_proven(Direction::Exit)))
             }
             // The phone answers, or the operator's program says that it is off.
             PhoneWrite::Command(Command::SetPower(_) | Command::ClearProxy(_)) | PhoneWrite::Unread { .. } => {
@@ -120,7 +82,7 @@ impl WritePort for Adb {
             let _work = self.work.begin(command.device());
             let sent = self.transmit(task, command, leave).await;
             self.refresh.wake();
-            sent
+            sent.unwrap_or_else(|Unreachable(why)| Sent::NotSent(why))
         })
     }
 
@@ -135,8 +97,7 @@ impl WritePort for Adb {
         Box::pin(async move {
             let _work = self.work.begin(id);
             let dial = self.has_netcat(id).then_some(&*self.phones as &dyn Dial);
-            let read = self.readings.exits(&*self.phones, dial, id, proxy).await;
-            self.own.complete((id, &self.name(id), None), proxy, read, self.clock.now()).await
+            self.readings.exits((&*self.phones, dial), id, proxy).await
         })
     }
 
@@ -144,7 +105,7 @@ impl WritePort for Adb {
         Box::pin(async move {
             let _work = self.work.begin(id);
             // A list gives a copy its mark back, and finds a phone at another address.
-            self.phones.find(id)?.start(self.listing.until()).await.inspect_err(|_| self.refresh.wake())
+            self.phones.find(id)?.start(self.phones.server.soon()).await.inspect_err(|_| self.refresh.wake())
         })
     }
 
@@ -155,21 +116,20 @@ impl WritePort for Adb {
 
 impl CheckPort for Adb {
     fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.own.may_share())
+        self.readings.judge_addresses(seen)
     }
 
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async move {
             let _work = self.work.begin(id);
-            let read = self.readings.exits(&*self.phones, None, id, None).await?;
-            self.own.replace((id, None), read.ordinary).await
+            self.readings.renew((&*self.phones, None), id).await
         })
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             const REMEDY: &str = "run `adb start-server` on this machine, and see that `server` is its address";
-            let address = &self.listing.server().address;
+            let address = &self.phones.server.address;
             let look = async {
                 let version = self.listing.version().await?;
                 self.refresh.at_least(self.clock.now()).await.map(|()| version)
@@ -214,7 +174,7 @@ impl CheckPort for Adb {
             let _work = self.work.begin(id);
             // The list may be from before the phone's first answer.
             let address = &self.phones.find(id)?.row.address;
-            let now = self.listing.server().read_facts(address, self.listing.until()).await?;
+            let now = self.phones.server.read_facts(address).await?;
             self.ledger.set_proof(Some(id), direction, Some(now.name().to_owned())).await
         })
     }

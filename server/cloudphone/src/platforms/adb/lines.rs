@@ -150,8 +150,11 @@ nothing that is known
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    fn serve_phones(only: &[&str]) -> Vec<(String, AdbState)> {
-        let selected = select(&patterns(only), &[], &parse_list(LIST));
+    /// A text with a port is to be connected.
+    fn serve_phones(texts: &[&str]) -> Vec<(String, AdbState)> {
+        let (connect, only): (Vec<_>, Vec<_>) = texts.iter().copied().partition(|text| text.ends_with(":5555"));
+        let connect: Vec<_> = connect.into_iter().map(|text| text.parse().unwrap()).collect();
+        let selected = select(&patterns(&only), &connect, &parse_list(LIST));
         selected.served.into_iter().map(|(address, state)| (address.to_string(), state)).collect()
     }
 
@@ -176,10 +179,8 @@ nothing that is known
         // One of two phones is named by its path. The other one cannot be addressed by the serial.
         let both = [("0123456789ABCDEF", AdbState::Shared), ("usb:1-1.2", AdbState::Silent)];
         assert_eq!(serve_phones(&["usb:1-1.2", "0123*"]), phones_of(&both));
-        assert_eq!(
-            serve_phones(&["emulator-5556", "usb:9-9"]),
-            phones_of(&[("emulator-5556", AdbState::Absent), ("usb:9-9", AdbState::Absent),])
-        );
+        let absent = ["192.0.2.8:5555", "emulator-5556", "usb:9-9"];
+        assert_eq!(serve_phones(&absent), phones_of(&absent.map(|address| (address, AdbState::Absent))));
     }
 
     #[test]
@@ -210,16 +211,6 @@ nothing that is known
         for line in ["device", "x", "x devices", "x device product", ""] {
             assert_eq!(parse_line(line), None, "{line}");
         }
-    }
-
-    #[test]
-    fn a_phone_that_is_to_be_connected_is_served_beside_a_pattern() {
-        let connect = ["192.0.2.8:5555".parse().unwrap()];
-        let served = select(&patterns(&["*"]), &connect, &[]).served;
-        assert_eq!(
-            served.into_iter().map(|(address, state)| (address.to_string(), state)).collect::<Vec<_>>(),
-            [("192.0.2.8:5555".to_owned(), AdbState::Absent)]
-        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! silent phone costs the others nothing. A phone with two connections is listed once. Start at
 //! [`AdbListing`].
 
-use super::asking::{ANSWER_WITHIN, Answer, PhoneAsker};
+use super::asking::{Answer, PhoneAsker};
 use super::connections::{Connections, MarkOrder, Marking};
 use super::facts::{Mark, word_script};
 use super::lines::{PhonePattern, SelectedPhones, parse_list, select};
@@ -12,7 +12,6 @@ use super::row::AdbRow;
 use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
-use crate::adapter_kit::phone_ledger::Recoded;
 use crate::adapter_kit::phone_ledger::refresh::Source;
 use crate::phones::port::Unreachable;
 use std::collections::BTreeMap;
@@ -39,12 +38,12 @@ impl AdbListing {
     }
 
     pub(super) async fn version(&self) -> Result<u32, Unreachable> {
-        let text = self.server().ask("host:version", self.until()).await?.text().await?;
+        let text = self.server().tell("host:version").await?;
         u32::from_str_radix(&text, 16).map_err(|_| Unreachable("what listens there is not an adb server".into()))
     }
 
     async fn select(&self) -> Result<SelectedPhones, Unreachable> {
-        let text = self.server().ask("host:devices-l", self.until()).await?.text().await?;
+        let text = self.server().tell("host:devices-l").await?;
         Ok(select(&self.only, &self.asker.connect, &parse_list(&text)))
     }
 
@@ -59,10 +58,6 @@ impl AdbListing {
             Some(facts) if !known.may_be(&facts) => AdbRow { state: AdbState::Absent, ..known.clone() },
             facts => AdbRow { state, facts: facts.unwrap_or_else(|| known.facts.clone()), ..known.clone() },
         })
-    }
-
-    pub(super) fn until(&self) -> Timestamp {
-        self.server().clock.now().plus(ANSWER_WITHIN)
     }
 
     async fn rows(&self) -> Result<Vec<AdbRow>, Unreachable> {
@@ -100,12 +95,12 @@ impl AdbListing {
     }
 
     async fn compare(&self, first: &AdbRow, second: &AdbRow) -> Option<bool> {
-        let (word, server) = (self.asker.make_word()?, self.server());
-        self.asker.run(&first.address, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
-        if server.read_facts(&first.address, self.until()).await.ok()?.word != word {
+        let (word, server) = (self.server().make_word().ok()?, self.server());
+        server.run(&first.address, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
+        if server.read_facts(&first.address).await.ok()?.word != word {
             return None;
         }
-        Some(server.read_facts(&second.address, self.until()).await.ok()?.word == word)
+        Some(server.read_facts(&second.address).await.ok()?.word == word)
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, Connections> {
@@ -137,10 +132,6 @@ impl Marking for AdbListing {
 impl Source<AdbRow> for AdbListing {
     fn list(&self) -> BoxFuture<'_, Result<Vec<AdbRow>, Unreachable>> {
         Box::pin(self.rows())
-    }
-
-    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
-        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Spares no server, because it is on this machine.

@@ -94,8 +94,9 @@ impl Phone<'_> {
     }
 
     /// Returns the phone as it waits for the word to restart.
-    pub(super) async fn prepare_restart(&self, word: String, until: Timestamp) -> Result<ReadyPhone, Unreachable> {
+    pub(super) async fn prepare_restart(&self, until: Timestamp) -> Result<ReadyPhone, Unreachable> {
         self.start(until).await?;
+        let word = self.server.make_word()?;
         self.server.reach(&self.row.address, until).await?.prepare(&self.guard(""), RESTART, word).await
     }
 }

@@ -51,6 +51,10 @@ impl Row for AdbRow {
         self.address.as_str()
     }
 
+    fn name(&self) -> &str {
+        self.facts.name()
+    }
+
     /// Returns the mark, because clones share what they say of themselves.
     fn serial(&self) -> Option<String> {
         self.facts.mark.as_ref().map(|mark| mark.as_str().to_owned())

@@ -7,6 +7,7 @@
 //! each length a limit.
 
 use super::address::AdbAddress;
+use super::facts::{PhoneFacts, script};
 use super::wire::{FrameDecoder, PhoneAddress, STREAM_MAX, ShellFrame, encode_input, encode_request, parse_length};
 use crate::adapter_kit::readings::DialedConnection;
 use crate::phones::port::Unreachable;
@@ -14,8 +15,11 @@ use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 use tokio::net::{TcpStream, UnixStream};
+use toolwarrant::base::hex;
 use toolwarrant::tasks::{Leave, Refusal, Sent};
-use toolwarrant::{Clock, Timestamp};
+use toolwarrant::{Clock, Random, Timestamp};
+
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 const WORD_SECONDS: u8 = 5;
 
@@ -33,9 +37,10 @@ const ACT_FAILED: u8 = 43;
 pub(super) struct AdbServer {
     pub(super) address: AdbAddress,
     pub(super) clock: Clock,
+    pub(super) random: Random,
 }
 
-pub(super) struct AskedServer {
+struct AskedServer {
     stream: DialedConnection,
     clock: Clock,
     until: Timestamp,
@@ -50,7 +55,7 @@ pub(super) struct ReadyPhone {
 }
 
 impl AdbServer {
-    pub(super) async fn ask(&self, service: &str, until: Timestamp) -> Result<AskedServer, Unreachable> {
+    async fn ask(&self, service: &str, until: Timestamp) -> Result<AskedServer, Unreachable> {
         let connect = async {
             let stream: DialedConnection = match &self.address {
                 AdbAddress::Tcp(address) => {
@@ -66,6 +71,34 @@ impl AdbServer {
         let mut asked = AskedServer { stream, clock: self.clock.clone(), until };
         asked.request(service).await?;
         Ok(asked)
+    }
+
+    /// Returns the deadline of an answer that comes at once.
+    pub(super) fn soon(&self) -> Timestamp {
+        self.clock.now().plus(ANSWER_WITHIN)
+    }
+
+    /// Returns a word that nobody can know.
+    pub(super) fn make_word(&self) -> Result<String, Unreachable> {
+        let bytes = self.random.bytes::<16>().map_err(|_| Unreachable("the system has no randomness".into()))?;
+        Ok(hex::encode(&bytes))
+    }
+
+    /// Returns the server's own answer.
+    pub(super) async fn tell(&self, service: &str) -> Result<String, Unreachable> {
+        self.ask(service, self.soon()).await?.text().await
+    }
+
+    /// Returns the output of a script. After an error it may still run later, so it must do no harm
+    /// then.
+    pub(super) async fn run(&self, phone: &PhoneAddress, script: &str) -> Result<String, Unreachable> {
+        let (output, _) = self.reach(phone, self.soon()).await?.exchange(script, b"", STREAM_MAX).await?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }
+
+    pub(super) async fn read_facts(&self, phone: &PhoneAddress) -> Result<PhoneFacts, Unreachable> {
+        let read = PhoneFacts::parse(&self.run(phone, &script()).await?);
+        read.map(|(facts, _)| facts).ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))
     }
 
     pub(super) async fn reach(&self, phone: &PhoneAddress, until: Timestamp) -> Result<PhoneStream, Unreachable> {
@@ -92,7 +125,7 @@ impl AskedServer {
         }
     }
 
-    pub(super) async fn text(&mut self) -> Result<String, Unreachable> {
+    async fn text(&mut self) -> Result<String, Unreachable> {
         let length = parse_length(&self.read(4).await?);
         let length = length.ok_or_else(|| Unreachable("the adb server sends a length that is none".into()))?;
         Ok(String::from_utf8_lossy(&self.read(length).await?).into_owned())
@@ -127,14 +160,8 @@ impl AskedServer {
 }
 
 impl PhoneStream {
-    /// Returns the output. After an error the command may still run later, so it must do no harm
-    /// then.
-    pub(super) async fn run(self, script: &str) -> Result<String, Unreachable> {
-        let (output, _) = self.exchange(script, b"", STREAM_MAX).await?;
-        Ok(String::from_utf8_lossy(&output).into_owned())
-    }
-
-    /// Returns the output of at most `bound` bytes, frames included, and the exit status.
+    /// Returns the output of at most `bound` bytes, frames included, and the exit status. After an
+    /// error the command may still run later.
     pub(super) async fn exchange(self, script: &str, input: &[u8], bound: usize) -> Result<(Vec<u8>, u8), Unreachable> {
         let (mut frames, mut output) = (FrameDecoder::of_at_most(bound), Vec::new());
         let mut phone = self.open_shell(script).await?;
@@ -294,7 +321,7 @@ mod tests {
             let _ = BufReader::new(stream).read_until(b'\n', &mut rest).await;
             rest
         });
-        (AdbServer { address: AdbAddress::Unix(path), clock }, serving)
+        (AdbServer { address: AdbAddress::Unix(path), clock, random: Random::from_seed(1) }, serving)
     }
 
     fn frame(kind: u8, data: &[u8]) -> Vec<u8> {

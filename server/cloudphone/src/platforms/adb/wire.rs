@@ -141,17 +141,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_service_that_is_empty_or_could_end_the_server_is_never_made() {
-        assert_eq!(encode_request("host:version").unwrap(), b"000chost:version");
-        assert_eq!(encode_request(&"x".repeat(SERVICE_MAX)).unwrap().len(), 4 + SERVICE_MAX);
-        assert!(encode_request("").is_err() && encode_request(&"x".repeat(SERVICE_MAX + 1)).is_err());
-    }
-
-    #[test]
-    fn a_length_is_four_digits_in_either_case() {
+    fn a_length_is_four_digits_and_no_service_is_made_that_is_empty_or_could_end_the_server() {
         for (digits, length) in [(b"000c", Some(12)), (b"FFff", Some(0xffff)), (b"+00c", None), (b" 00c", None)] {
             assert_eq!(parse_length(digits), length);
         }
+        assert_eq!(encode_request("host:version").unwrap(), b"000chost:version");
+        assert_eq!(encode_request(&"x".repeat(SERVICE_MAX)).unwrap().len(), 4 + SERVICE_MAX);
+        assert!(encode_request("").is_err() && encode_request(&"x".repeat(SERVICE_MAX + 1)).is_err());
     }
 
     #[test]

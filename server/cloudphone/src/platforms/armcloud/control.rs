@@ -6,7 +6,6 @@ use super::operations::{Progress, progress};
 use super::rows::PadRows;
 use super::{Armcloud, LEAVES_WITHIN};
 use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
-use crate::adapter_kit::phone_ledger::{OwnAddress, Row};
 use crate::adapter_kit::shell::Shell;
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SessionMode, SessionToken, SetPowerArgs, SetProxyArgs,
@@ -40,8 +39,7 @@ impl Armcloud {
     /// Returns `None` if the command was accepted and the platform names no task.
     async fn transmit(&self, command: &Command, leave: Leave) -> Result<Option<Accepted>, ApiError> {
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
-            // Without an entry, an address that a proxy chose could count as the phone's own.
-            let noted = self.own.note(device_id, OwnAddress::Unread).await;
+            let noted = self.readings.note_proxy(device_id).await;
             noted.map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         }
         let code = self.code(command.device()).map_err(|Unreachable(why)| ApiError::NotSent(why))?;
@@ -74,12 +72,8 @@ impl Armcloud {
         }
     }
 
-    /// Limits the provability to what is proven on this account.
-    fn restrict(&self, direction: Direction, provability: Provability) -> Provability {
-        match provability {
-            Provability::Both if !self.ledger.is_proven(None, direction, &self.identity) => Provability::Presence,
-            provability => provability,
-        }
+    fn is_proven(&self, direction: Direction) -> bool {
+        self.ledger.is_proven(None, direction, &self.identity)
     }
 }
 
@@ -143,13 +137,13 @@ impl WritePort for Armcloud {
                 Provability::Nothing("no command has run on a phone of this account so far")
             }
             restart if restart.is_restart() => {
-                let is_proven =
-                    self.code(id).is_ok_and(|code| self.ledger.is_proven(Some(id), Direction::Start, &code));
-                if is_proven { Provability::Both } else { self.restrict(Direction::Start, Provability::Both) }
+                match self.ledger.is_proven_on(id, Direction::Start) || self.is_proven(Direction::Start) {
+                    true => Provability::Both,
+                    false => Provability::Presence,
+                }
             }
             PhoneWrite::Command(Command::SetProxy(args)) => {
-                let provability = self.restrict(Direction::Exit, self.readings.provability(id, args, false));
-                self.own.restrict(id, provability, self.clock.now())
+                self.readings.provability(id, args, (false, self.is_proven(Direction::Exit)))
             }
             // A phone that is up answers; the platform's list, which lags, is no absence.
             PhoneWrite::Command(Command::SetPower(SetPowerArgs { action: PowerAction::Boot, .. })) => {
@@ -197,13 +191,7 @@ impl WritePort for Armcloud {
     }
 
     fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        Box::pin(async move {
-            let read = self.readings.exits(self, None, id, proxy).await;
-            let listed = self.ledger.get(id);
-            let pad = listed.as_ref().map(|listed| (listed.row.code(), listed.row.public_address()));
-            let (code, public) = pad.unwrap_or_default();
-            self.own.complete((id, code, public), proxy, read, self.clock.now()).await
-        })
+        Box::pin(self.readings.exits((self, None), id, proxy))
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
@@ -226,15 +214,11 @@ impl WritePort for Armcloud {
 
 impl CheckPort for Armcloud {
     fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.own.may_share())
+        self.readings.judge_addresses(seen)
     }
 
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move {
-            let read = self.readings.exits(self, None, id, None).await?;
-            let public = self.ledger.get(id).and_then(|listed| listed.row.public_address());
-            self.own.replace((id, public), read.ordinary).await
-        })
+        Box::pin(self.readings.renew((self, None), id))
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {

@@ -5,7 +5,6 @@ use crate::adapter_kit::phone_ledger::refresh::{EVERY, FIRST_PAUSE, Refresh, SOO
 use crate::phones::port::Unreachable;
 use std::sync::Mutex as Lock;
 use toolwarrant::BoxFuture;
-use toolwarrant::base::SplitMix;
 
 struct Slow {
     clock: Clock,
@@ -70,7 +69,7 @@ async fn kit(takes: Duration) -> Kit {
     let ledger = open(Arc::new(Memory::default()), &clock).await;
     let told = Lock::new(SlowState { rows: "A B", records: Some(""), ..SlowState::default() });
     let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
-    let refresh = Refresh::new(Arc::clone(&ledger), slow.clone(), clock.clone(), SplitMix(7));
+    let refresh = Refresh::new(Arc::clone(&ledger), slow.clone(), clock.clone());
     Kit { clock, ledger, slow, refresh }
 }
 
@@ -107,30 +106,13 @@ async fn a_caller_that_needs_a_newer_list_joins_the_running_one() {
     let kit = kit(Duration::from_secs(4)).await;
     let asked = kit.clock.now();
     let ask = |moment| kit.refresh.at_least(moment);
-    let early = futures(50, || ask(asked));
-    let late = async {
+    let late = async || {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        futures(50, || ask(kit.clock.now())).await;
+        ask(kit.clock.now()).await
     };
-    tokio::join!(early, late);
+    let (one, two, three, four) = tokio::join!(ask(asked), ask(asked), late(), late());
+    assert!([one, two, three, four, ask(asked).await].iter().all(Result::is_ok));
     assert_eq!(kit.slow.lock().lists, [0.0, 4.0]);
-    kit.refresh.at_least(asked).await.unwrap();
-    assert_eq!(kit.slow.lock().lists.len(), 2, "it is new enough");
-}
-
-async fn futures<F: Future<Output = Result<(), Unreachable>>>(count: usize, make: impl Fn() -> F) {
-    let mut all: Vec<_> = (0..count).map(|_| Box::pin(make())).collect();
-    std::future::poll_fn(|context| {
-        all.retain_mut(|future| match future.as_mut().poll(context) {
-            std::task::Poll::Ready(done) => {
-                done.unwrap();
-                false
-            }
-            std::task::Poll::Pending => true,
-        });
-        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,11 +131,11 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     let lists = std::mem::take(&mut kit.slow.lock().lists);
     let pauses: Vec<f64> = lists[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
     for (pause, whole) in pauses.iter().zip([2.0, 4.0, 8.0, 16.0, 30.0, 30.0]) {
-        assert!((whole / 2.0..=whole + 0.01).contains(pause), "{pause} of {whole}");
+        assert!((whole..=whole + 1.01).contains(pause), "{pause} of {whole}");
     }
-    assert!(pauses.iter().all(|pause| *pause <= EVERY.as_secs_f64() + 0.01) && pauses.len() < 50, "{pauses:?}");
-    assert_ne!(pauses[5], pauses[6], "it is drawn");
+    assert!(pauses.len() < 50, "{pauses:?}");
     // A caller that asks for a new list gets one, and ends the pause if it succeeds.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     kit.refresh.at_least(kit.clock.now()).await.unwrap_err();
     assert_eq!(kit.slow.lock().lists.len(), 1);
     kit.slow.lock().down = false;

@@ -40,12 +40,8 @@ async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_nam
         let (url, ran) = (running.url.clone(), Mutex::default());
         let staged = StagedPhone { url, ordinary: &[OWN], through: [&[EXIT], &[EXIT]], prints: "curl", ran };
         let proxy = with_login(proxy(scheme, host, at.port()), Some(login));
-        let exits = running.readings().exits(&staged, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
-        assert_eq!(
-            exits,
-            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, former: None, other: None },
-            "{scheme} {manner:?} {login}"
-        );
+        let (exits, _) = running.readings().read(&staged, Some(&LocalDial), &proxy).await;
+        assert_eq!(exits.unwrap(), read(OWN, through), "{scheme} {manner:?} {login}");
         let ran = staged.ran.lock().unwrap();
         assert!(!ran.contains("u:") && !ran.contains("-x"), "{ran}");
     }
@@ -92,7 +88,7 @@ async fn a_proxy_that_leaves_out_a_family_is_no_success_if_both_are_observed() {
         (v4.clone(), true, Verdict::Present),
     ] {
         let readings = PhoneReadings::new(Some((echo.clone(), urls.parse().unwrap())), Random::from_seed(1));
-        let exits = readings.exits(&TwoFamilies { leaks }, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
+        let exits = readings.read(&TwoFamilies { leaks }, Some(&LocalDial), &proxy).await.0.unwrap();
         assert_eq!(exits.verdict(&proxy, Some(OWN.into())), verdict, "{urls} {leaks}: {exits:?}");
     }
     for urls in
