@@ -14,7 +14,7 @@ mod tests;
 pub use call::{CallEnd, Class, GuardLimits, Withheld};
 
 use circuit::Circuit;
-use pace::Pace;
+use pace::CallPace;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{self, Semaphore, SemaphorePermit};
@@ -51,7 +51,7 @@ pub struct CallCounts {
 
 #[derive(Debug)]
 struct GuardCore {
-    pace: Pace,
+    pace: CallPace,
     circuit: Circuit,
     /// Calls that have not started.
     waiting: usize,
@@ -74,7 +74,7 @@ impl Guard {
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let limits = limits.at_least_one();
         let concurrent = usize::try_from(limits.concurrent).unwrap_or(Semaphore::MAX_PERMITS);
-        let (pace, circuit, waiting) = (Pace::new(limits), Circuit::default(), 0);
+        let (pace, circuit, waiting) = (CallPace::new(limits), Circuit::default(), 0);
         let (retries, counts) = (RETRIES_MAX / 2, CallCounts::default());
         Self {
             clock,
@@ -129,8 +129,8 @@ impl Guard {
 
     async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Admission<'_>, Withheld> {
         let _waiting = self.join(class, deadline)?;
-        let place = self.places.acquire().await.ok();
         let _next = self.next.lock().await;
+        let place = self.places.acquire().await.ok();
         loop {
             let free = {
                 let (now, mut state) = (self.clock.now(), self.state());

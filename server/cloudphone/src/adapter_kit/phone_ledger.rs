@@ -65,20 +65,20 @@ impl<R: Row> PhoneLedger<R> {
     pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let (phones, after) = (self.lock(), after.map_or(Bound::Unbounded, Bound::Excluded));
         let next = phones.by_id.range::<DeviceId, _>((after, Bound::Unbounded));
-        see(&mut next.filter_map(|(_, slot)| shown(&phones.holders[*slot])).take(limit.into()))
+        see(&mut next.filter_map(|(_, slot)| visible(&phones.holders[*slot])).take(limit.into()))
     }
 
     /// Shows the phones that exist among these ids, in their order.
     pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let phones = self.lock();
-        see(&mut ids.iter().filter_map(|id| shown(&phones.holders[*phones.by_id.get(*id)?])))
+        see(&mut ids.iter().filter_map(|id| visible(&phones.holders[*phones.by_id.get(*id)?])))
     }
 
     #[must_use]
     pub fn get(&self, id: &DeviceId) -> Option<Listed<R>> {
         let phones = self.lock();
         let holder = phones.get(id)?;
-        Some(Listed { id: id.clone(), row: Arc::clone(holder.shown_row()?), read_at: holder.read_at })
+        Some(Listed { id: id.clone(), row: Arc::clone(holder.visible_row()?), read_at: holder.read_at })
     }
 
     #[must_use]
@@ -88,7 +88,7 @@ impl<R: Row> PhoneLedger<R> {
 
     #[must_use]
     pub fn count(&self) -> usize {
-        self.lock().holders.iter().filter_map(Holder::shown_row).count()
+        self.lock().holders.iter().filter_map(Holder::visible_row).count()
     }
 
     /// Returns the code and the serial of each phone that ever had a code, and the row of one that
@@ -105,15 +105,15 @@ impl<R: Row> PhoneLedger<R> {
     /// Returns true if the whole platform was ever read, also by an earlier process.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        self.lock().listed_at.is_some()
+        self.lock().shown_at.is_some()
     }
 
     /// Returns the time since the last reading of the whole platform began. After a restart it may
     /// be too long, because an earlier process may have read later.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
-        let listed_at = self.lock().listed_at?;
-        Some(self.clock.now().since(listed_at))
+        let shown_at = self.lock().shown_at?;
+        Some(self.clock.now().since(shown_at))
     }
 
     #[must_use]
@@ -163,11 +163,9 @@ impl<R: Row> PhoneLedger<R> {
                 entry::encode(&phones)
             });
             let entries = entries.await.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            if !entries.is_empty() {
-                store.put_files(entries).await?;
-                ignore_poison(phones.write()).note_stored();
-            }
-            Ok(())
+            let stored = if entries.is_empty() { Ok(()) } else { store.put_files(entries).await };
+            ignore_poison(phones.write()).show(stored.is_ok());
+            stored
         });
         if let Err(error) = changed.await.unwrap_or_else(|error| Err(StoreError::Corrupt(error.to_string()))) {
             let platform = &self.name;
@@ -217,7 +215,7 @@ impl<R: Row> PhoneLedger<R> {
     pub fn first_without_address<K: Ord>(&self, rank: impl Fn(&R, &LastReading) -> Option<K>) -> Option<DeviceId> {
         let phones = self.lock();
         let unread = phones.holders.iter().filter(|holder| holder.known.own_address.is_none());
-        let ranked = unread.filter_map(|holder| Some((rank(holder.shown_row()?, &holder.last)?, &holder.id)));
+        let ranked = unread.filter_map(|holder| Some((rank(holder.visible_row()?, &holder.last)?, &holder.id)));
         ranked.min().map(|(_, id)| id.clone())
     }
 
@@ -270,8 +268,8 @@ impl<R: Row> PhoneLedger<R> {
     }
 }
 
-fn shown<R: Row>(holder: &Holder<R>) -> Option<(&DeviceId, &KeptRow<R>, Timestamp)> {
-    Some((&holder.id, holder.shown_row()?, holder.read_at))
+fn visible<R: Row>(holder: &Holder<R>) -> Option<(&DeviceId, &KeptRow<R>, Timestamp)> {
+    Some((&holder.id, holder.visible_row()?, holder.read_at))
 }
 
 #[cfg(test)]

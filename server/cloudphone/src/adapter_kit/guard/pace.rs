@@ -9,7 +9,7 @@ use std::time::Duration;
 use toolwarrant::Timestamp;
 
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct CallPace {
     limits: GuardLimits,
     starts: VecDeque<Timestamp>,
     paused_until: Timestamp,
@@ -22,7 +22,7 @@ pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 
-impl Pace {
+impl CallPace {
     pub(super) fn new(limits: GuardLimits) -> Self {
         Self { limits, starts: VecDeque::new(), paused_until: Timestamp(0) }
     }

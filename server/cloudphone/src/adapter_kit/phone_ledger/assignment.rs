@@ -39,7 +39,9 @@ const NAMESAKES_MAX: u32 = 99;
 pub(super) struct AccountPhones<R: Row> {
     pub(super) name: PlatformName,
     pub(super) listed_at: Option<Timestamp>,
-    /// What is known of the account itself.
+    /// The last list whose phones are shown.
+    pub(super) shown_at: Option<Timestamp>,
+    /// The knowledge of the account itself.
     pub(super) known: Knowledge,
     pub(super) is_account_stored: bool,
     /// Phones of the last list without an id.
@@ -85,18 +87,19 @@ impl<R: Row> Holder<R> {
         Self { id, serial, code, read_at: Timestamp(0), row, missed, is_stored, known, last }
     }
 
-    pub(super) fn shown_row(&self) -> Option<&Arc<KeptRow<R>>> {
+    pub(super) fn visible_row(&self) -> Option<&Arc<KeptRow<R>>> {
         self.row.as_ref().filter(|_| self.is_stored)
     }
 }
 
 impl<R: Row> AccountPhones<R> {
     pub(super) fn new(name: PlatformName) -> Self {
-        let (listed_at, known, is_account_stored, left_out, holders) = Default::default();
+        let (listed_at, shown_at, known, is_account_stored, left_out, holders) = Default::default();
         let (by_serial, by_code, by_id, given_up, dirty) = Default::default();
         Self {
             name,
             listed_at,
+            shown_at,
             known,
             is_account_stored,
             left_out,
@@ -147,7 +150,12 @@ impl<R: Row> AccountPhones<R> {
         }
     }
 
-    pub(super) fn note_stored(&mut self) {
+    /// Shows the last change. New phones are shown once their ids are stored.
+    pub(super) fn show(&mut self, is_stored: bool) {
+        self.shown_at = self.listed_at;
+        if !is_stored {
+            return;
+        }
         self.is_account_stored = true;
         for slot in mem::take(&mut self.dirty) {
             self.holders[slot].is_stored = true;

@@ -43,7 +43,8 @@ pub(super) fn decode<R: Row>(
         phones.is_account_stored = true;
         match json::read_bytes::<AccountEntry<Knowledge>>(account) {
             Ok(AccountEntry { listed_at, known }) => {
-                (phones.listed_at, phones.known) = (listed_at.map(|at| to_former(at, now)), known)
+                phones.listed_at = listed_at.map(|at| to_former(at, now));
+                (phones.shown_at, phones.known) = (phones.listed_at, known);
             }
             Err(error) => {
                 tracing::error!(platform = %name, %error, "the entry of a platform is damaged; what was proven must be proven again")

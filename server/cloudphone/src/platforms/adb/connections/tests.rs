@@ -89,7 +89,7 @@ async fn a_phone_has_one_row_whatever_connects_it_and_no_other_phone_takes_it() 
         (None, "a-copy=x", "a-copy 5"),
         (None, "bare-1=z, bare-2=z", "bare-1 -, bare-2 -"),
         (Some(("zx", "a")), "bare-1=zx, emulator-1=a", "bare-1 - Unclear, emulator-1 1"),
-        // The address of a phone that is away is taken, and a phone with another serial has its mark.
+        // The address of a phone that is away is taken, and one with another serial has its mark.
         (None, "emulator-2=y", "emulator-2 6"),
         (Some(("kx", "b")), "emulator-2=y, k-1=kx", "emulator-2 6, k-1 7"),
         (None, "emulator-2=y, emulator-3=b", "emulator-2 6, emulator-3 2"),

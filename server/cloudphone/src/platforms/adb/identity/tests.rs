@@ -1,6 +1,6 @@
 //! The table of identity. A connection is `ADDRESS=SERIAL MARK`, with `-` for no mark, `?` for a
 //! serial that is not known, and `(…)` around a second connection. A phone with two connections has
-//! a `+` between its addresses. A known phone at `gone` has an address that another phone has taken.
+//! a `+` between its addresses. The address of a known phone at `gone` was taken by another one.
 
 use super::*;
 use std::collections::BTreeSet;
