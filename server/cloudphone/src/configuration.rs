@@ -96,7 +96,7 @@ fn judge(config: &Config) -> Result<Value, ConfigError> {
         }
         PlatformConfig::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
         PlatformConfig::Armcloud { account, .. } => {
-            json!({"name": name.as_str(), "kind": "armcloud", "base_url": account.base_url.as_str()})
+            json!({"name": name.as_str(), "kind": "armcloud", "base_url": account.settings.base_url.as_str()})
         }
     };
     Ok(platforms(config)?.into_iter().map(shown).collect())

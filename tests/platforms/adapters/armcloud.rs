@@ -7,7 +7,8 @@ use cloudphone::adapter_kit::guard::GuardLimits;
 use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{Command, DeviceId, DeviceState, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{CheckPort, Direction, Found, Platform, PlatformName, ReadPort, WritePort};
-use cloudphone::platforms::armcloud::{self, Armcloud, Family, Scheme};
+use cloudphone::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN};
+use cloudphone::platforms::armcloud::{self, AccountKeys, ApiSettings, Armcloud, Family, Scheme};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -139,13 +140,18 @@ impl Double for Account {
         let name = PlatformName::parse("pads").expect("a name");
         let made = self.adapter.get_or_init(|| {
             let [(_, access), (_, secret)] = KEYS;
-            let account = armcloud::Account {
+            let settings = ApiSettings {
                 base_url: self.platform.url.parse().expect("a URL"),
                 prefix: "/vcpcloud/api/padApi".to_owned(),
                 family: Family::PadApi,
                 scheme: Scheme::V2,
-                access_key: Secret::new(access.to_owned()),
-                secret_key: Secret::new(secret.to_owned()),
+                read_within: READ_WITHIN,
+                write_within: WRITE_WITHIN,
+            };
+            let keys = AccountKeys { access_key: access.to_owned(), secret_key: Secret::new(secret.to_owned()) };
+            let account = armcloud::Account {
+                settings,
+                keys,
                 limits: GuardLimits { concurrent: 64, per_second: 1_000, per_minute: 60_000 },
                 on_off: Some(self.timing().cloned().collect()),
                 power_seconds: 15,

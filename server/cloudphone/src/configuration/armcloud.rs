@@ -2,8 +2,8 @@
 
 use super::number::check_number;
 use crate::adapter_kit::guard::GuardLimits;
-use crate::platforms::armcloud::api::judge_base_url;
-use crate::platforms::armcloud::{Account, Family, Scheme};
+use crate::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN, judge_base_url};
+use crate::platforms::armcloud::{Account, AccountKeys, ApiSettings, Family, Scheme};
 use serde::Deserialize;
 use std::path::PathBuf;
 use toolwarrant::config::{Config, CredentialSource, Findings, Spanned};
@@ -73,13 +73,17 @@ pub(super) fn read(
     };
     let power_seconds = check_number("power-seconds", (180, 3_600), table.power_seconds, found);
     let proxy_seconds = check_number("proxy-seconds", (30, 3_600), table.proxy_seconds, found);
-    Some(Account {
+    let settings = ApiSettings {
         base_url: base_url?,
         prefix: table.prefix.map(Spanned::into_inner).unwrap_or_default(),
         family,
         scheme: scheme?,
-        access_key: access_key?,
-        secret_key: secret_key?,
+        read_within: READ_WITHIN,
+        write_within: WRITE_WITHIN,
+    };
+    Some(Account {
+        settings,
+        keys: AccountKeys { access_key: access_key?.expose().clone(), secret_key: secret_key? },
         limits,
         on_off: table.on_off,
         power_seconds,

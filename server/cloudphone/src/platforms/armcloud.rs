@@ -12,10 +12,10 @@ mod operations;
 pub mod rows;
 pub mod sign;
 
-pub use api::Family;
-pub use sign::Scheme;
+pub use api::{ApiSettings, Family};
+pub use sign::{AccountKeys, Scheme};
 
-use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
+use crate::adapter_kit::guard::{Guard, GuardLimits};
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
 use crate::adapter_kit::phone_ledger::{KnownPhones, Listed, PhoneLedger, Row};
 use crate::adapter_kit::readings::{EverRead, LedgerReadings, PhoneReadings};
@@ -23,25 +23,21 @@ use crate::phones::contract::DeviceId;
 use crate::phones::port::{
     AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
 };
-use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
-use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
-use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
-use serde_json::json;
+use api::{Api, ApiCall};
+use listing::Listing;
+use rows::{Abilities, Pad, Reach, UnservedOperations};
 use sha2::{Digest, Sha256};
-use sign::AccountKeys;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::hex;
 use toolwarrant::files::ServiceFiles;
-use toolwarrant::text::Secret;
-use toolwarrant::{BoxFuture, Clock, Timestamp};
-use url::Url;
+use toolwarrant::{BoxFuture, Clock};
 
 pub struct Armcloud {
     api: Arc<Api>,
     family: Family,
     ledger: Arc<PhoneLedger<Pad>>,
-    listing: Arc<Listing<Arc<Api>>>,
+    listing: Arc<Listing>,
     refresh: Arc<Refresh<Pad>>,
     readings: LedgerReadings<Pad>,
     /// Proofs of other credentials do not hold for the account.
@@ -53,12 +49,8 @@ pub struct Armcloud {
 }
 
 pub struct Account {
-    pub base_url: Url,
-    pub prefix: String,
-    pub family: Family,
-    pub scheme: Scheme,
-    pub access_key: Secret<String>,
-    pub secret_key: Secret<String>,
+    pub settings: ApiSettings,
+    pub keys: AccountKeys,
     pub limits: GuardLimits,
     /// Prefixes of the codes of pads that can be booted and shut down; `None` for those of the
     /// platform.
@@ -73,6 +65,9 @@ pub struct Account {
 
 const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
+/// The codes of ARMCloud's pads with network storage begin so.
+const NETWORK_STORAGE: &str = "ACN";
+
 /// For the report and readings. The deadline of a write adds the settle time.
 const ROOM_SECONDS: u32 = 90;
 
@@ -84,35 +79,20 @@ impl Armcloud {
         files: &ServiceFiles,
         clock: Clock,
     ) -> anyhow::Result<Self> {
-        let Account {
-            base_url,
-            prefix,
-            family,
-            scheme,
-            access_key,
-            secret_key,
-            limits,
-            on_off,
-            power_seconds,
-            proxy_seconds,
-            shared_address,
-        } = account;
-        let identity = hash(base_url.as_str(), access_key.expose());
+        let Account { settings, keys, limits, on_off, power_seconds, proxy_seconds, shared_address } = account;
+        let (family, identity) = (settings.family, hash(settings.base_url.as_str(), &keys.access_key));
         let ledger = Arc::new(PhoneLedger::open(files, name, clock.clone()));
         let readings = LedgerReadings::new(Arc::clone(&ledger), readings, shared_address);
         let starts = EverRead::new(
             ledger.is_proven(None, Direction::Start, &identity) || ledger.any(|_, known, _| known.start.is_some()),
         );
-        let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
-        let settings =
-            ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
         let api = Arc::new(Api::new(settings, keys, Guard::new(limits, clock.clone()), clock.clone())?);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
         let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
-        let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
-        let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
+        let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
+        let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
         Ok(Self { api, family, ledger, listing, refresh, readings, identity, starts, abilities, clock })
     }
 
@@ -225,55 +205,4 @@ fn hash(base_url: &str, access_key: &str) -> String {
     // The length separates the two parts that are hashed.
     let parts = format!("{}:{base_url}{access_key}", base_url.len());
     hex::encode(&Sha256::digest(parts))
-}
-
-impl Lists for Arc<Api> {
-    fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
-        Box::pin(async move { Ok(self.read(Class::Read, ApiCall::Infos, ask).await?) })
-    }
-
-    fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
-        Box::pin(async move { Ok(self.read(Class::Read, ApiCall::UserPadList, ask).await?) })
-    }
-
-    fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>> {
-        Box::pin(async move { Ok(self.read(Class::Read, ApiCall::PadChanges, &json!({})).await?) })
-    }
-
-    fn pause_end(&self) -> Option<Timestamp> {
-        self.guard().would_refuse()?.until()
-    }
-}
-
-impl From<ApiError> for NoList {
-    fn from(error: ApiError) -> Self {
-        match error {
-            error if error.is_unsupported() => Self::Unsupported,
-            error if error.is_missing_pad() => Self::NoSuchPad,
-            error if error.is_refused() => {
-                let remedy = error.remedy();
-                Self::Refused(Unreachable(format!("{}; {remedy}", error.why().as_str()).into()))
-            }
-            error => Self::Failed(error.into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_request_that_the_platform_does_not_take_is_tried_in_another_form() {
-        let of = |code| NoList::from(ApiError::Refused { code, why: "why".into() });
-        assert!(matches!(of(100_000), NoList::Refused(_)));
-        let NoList::Refused(Unreachable(why)) = of(100_001) else { panic!("it is refused") };
-        assert_eq!(why.as_str(), "why; ask the vendor to allow these calls on this account");
-        for code in [2019, 429] {
-            assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");
-        }
-        let too_often = ApiError::Refused { code: 429, why: "why".into() };
-        assert!(too_often.remedy().starts_with("wait a minute"), "no fault of the keys");
-        assert!(matches!(NoList::from(ApiError::NotSent("why".into())), NoList::Failed(_)));
-    }
 }

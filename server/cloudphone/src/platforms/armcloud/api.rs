@@ -10,20 +10,19 @@ mod calls;
 mod codes;
 mod error;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod unserved;
 
-pub(super) use answer::Scalar;
-pub use answer::{Accepted, Form, Int, Rows};
+pub use answer::{Accepted, Rows};
+pub(super) use answer::{Id, Number, Text};
 pub use calls::{ApiCall, Family};
 pub use error::ApiError;
 
 use super::sign::{AccountKeys, Scheme, Signable};
 use crate::adapter_kit::guard::{Admission, CallEnd, Class, Guard, Withheld};
 use answer::{Judged, Started};
-use anyhow::bail;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -78,8 +77,6 @@ pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
     Err("a base URL has only a scheme and a host; expected one like https://api.vmoscloud.com")
 }
 
-type CallResult<T> = Result<T, Trouble>;
-
 struct Exchange<'a> {
     class: Class,
     call: ApiCall,
@@ -101,11 +98,7 @@ const PAUSE_GROWTH: u32 = 4;
 
 impl Api {
     pub fn new(settings: ApiSettings, keys: AccountKeys, guard: Guard, clock: Clock) -> anyhow::Result<Self> {
-        let ApiSettings { base_url, prefix, .. } = &settings;
-        judge_base_url(base_url).map_err(anyhow::Error::msg)?;
-        if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
-            bail!("a prefix must begin with `/` and must not end with it; expected one like /vcpcloud/api/padApi");
-        }
+        let base_url = &settings.base_url;
         Ok(Self {
             origin: base_url.origin().ascii_serialization(),
             host: base_url.host_str().unwrap_or_default().to_owned(),
@@ -144,13 +137,8 @@ impl Api {
     }
 
     /// Reads, with retries within the guard's budget. The kinds of error differ only in their text.
-    pub async fn read<T: DeserializeOwned>(
-        &self,
-        class: Class,
-        call: ApiCall,
-        body: &impl Serialize,
-    ) -> Result<T, ApiError> {
-        let body = to_json(body)?;
+    pub async fn read<T: DeserializeOwned>(&self, class: Class, call: ApiCall, body: &Value) -> Result<T, ApiError> {
+        let body = body.to_string();
         let deadline = self.clock.now().plus(2 * self.settings.read_within);
         let (mut pause, mut earlier) = (PAUSE, None);
         loop {
@@ -171,13 +159,8 @@ impl Api {
 
     /// Sends a call that changes something, once and only with `leave`. A success that is not a `T`
     /// is [`ApiError::Unknown`].
-    pub async fn write<T: DeserializeOwned>(
-        &self,
-        call: ApiCall,
-        body: &impl Serialize,
-        leave: Leave,
-    ) -> Result<T, ApiError> {
-        let body = to_json(body)?;
+    pub async fn write<T: DeserializeOwned>(&self, call: ApiCall, body: &Value, leave: Leave) -> Result<T, ApiError> {
+        let body = body.to_string();
         let data = self.attempt(Class::Write, call, &body, &leave).await.map_err(|trouble| trouble.error)?;
         parse_data(&data)
     }
@@ -187,23 +170,17 @@ impl Api {
     /// The outcome is unknown if the answer has no task for exactly this pad, or says that such a
     /// task is queued already. That task can be an earlier request whose answer was lost, so the
     /// effect may come. But it can have other arguments, so its end is not the end of this call.
-    pub async fn start(
-        &self,
-        call: ApiCall,
-        body: &impl Serialize,
-        pad_code: &str,
-        leave: Leave,
-    ) -> Result<Accepted, ApiError> {
-        self.write::<Started>(call, body, leave).await?.on(pad_code)
+    pub async fn start(&self, call: ApiCall, body: &Value, pad_code: &str, leave: Leave) -> Result<Accepted, ApiError> {
+        self.write::<Rows<Started>>(call, body, leave).await?.on(pad_code)
     }
 
-    async fn attempt(&self, class: Class, call: ApiCall, body: &str, leave: &Leave) -> CallResult<Box<str>> {
-        let last = |error| Trouble { error, may_pass: false };
+    async fn attempt(&self, class: Class, call: ApiCall, body: &str, leave: &Leave) -> Result<Box<str>, Trouble> {
+        let not_served = |why: &str| Err(Trouble { error: ApiError::NotServed(why.into()), may_pass: false });
         let Some(path) = call.path(self.settings.family) else {
-            return Err(last(ApiError::NotServed("this platform has no such call".into())));
+            return not_served("this platform has no such call");
         };
         if self.unserved.withholds(call, self.clock.now()) {
-            return Err(last(ApiError::NotServed("the platform answered 404 to such a call a while ago".into())));
+            return not_served("the platform answered 404 to such a call a while ago");
         }
         let path = format!("{}{path}", self.settings.prefix);
         let order = Exchange { class, call, path: &path, body, leave };
@@ -263,7 +240,7 @@ impl Api {
 
     /// Makes one exchange. The caller must report the end to the pass. `signed` is the part of the
     /// body that is signed.
-    async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> CallResult<(Judged, Admission<'_>)> {
+    async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> Result<(Judged, Admission<'_>), Trouble> {
         let Exchange { class, call, path, body, leave } = *order;
         let deadline = leave.not_after();
         let pass = self.guard.admit(class, deadline).await.map_err(|withheld| unsent(&withheld.to_string()))?;
@@ -320,11 +297,6 @@ impl Api {
 
 fn unsent(why: &str) -> Trouble {
     Trouble { error: ApiError::NotSent(why.into()), may_pass: false }
-}
-
-/// Writes compact JSON, so that the signed bytes are the sent bytes.
-fn to_json(body: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(body).map_err(|_| ApiError::NotSent("the arguments cannot be written as JSON".into()))
 }
 
 /// Leaves out the texts of parse errors, which can quote the answer.

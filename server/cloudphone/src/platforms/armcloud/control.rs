@@ -1,9 +1,8 @@
 //! Changes of pads, readings on them and `platform check`.
 
 use super::api::{Accepted, ApiCall, ApiError, Family, Rows};
-use super::listing::InfosQuery;
 use super::operations::{Progress, progress};
-use super::rows::PadRows;
+use super::rows::Pad;
 use super::{Armcloud, LEAVES_WITHIN};
 use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
 use crate::adapter_kit::shell::Shell;
@@ -225,8 +224,8 @@ impl CheckPort for Armcloud {
         Box::pin(async move {
             self.api.retry_unserved();
             self.api.guard().urge_trial();
-            let first = InfosQuery { page: 1, rows: 1, pad_codes: Vec::new() };
-            let asked = self.api.read::<PadRows>(Class::Read, ApiCall::Infos, &first).await;
+            let first = json!({"page": 1, "rows": 1});
+            let asked = self.api.read::<Rows<Pad>>(Class::Read, ApiCall::Infos, &first).await;
             let is_missing = self.api.list_unserved().iter().any(|(call, _)| *call == ApiCall::Infos);
             let remedy = match &asked {
                 Err(_) if is_missing => ApiError::NotServed("404".into()).remedy(),

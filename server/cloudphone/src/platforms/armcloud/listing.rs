@@ -4,12 +4,18 @@
 //! Totals and sizes in the answers are not trusted: only a page without a new pad is the last. An
 //! incomplete list is an error, because missing pads would count as gone. Start at [`Listing`].
 
-use super::rows::{CodeChanges, Pad, PadRows};
+use super::api::{Api, ApiCall, ApiError, Id, Rows};
+use super::rows::Pad;
+use crate::adapter_kit::guard::Class;
 use crate::adapter_kit::phone_ledger::refresh::Source;
 use crate::adapter_kit::phone_ledger::{Listed, PhoneLedger, Recoded, Row};
 use crate::phones::port::Unreachable;
-use serde::Serialize;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use serde_with::{As, TryFromInto};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
@@ -23,59 +29,16 @@ const PAGES_MAX: u32 = 1_000;
 
 const PADS_MAX: usize = 100_000;
 
-pub trait Lists: Send + Sync + 'static {
-    fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
-
-    fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
-
-    fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>>;
-
-    fn pause_end(&self) -> Option<Timestamp>;
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InfosQuery {
-    /// From 1.
-    pub page: u32,
-    pub rows: u32,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pad_codes: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SeatsQuery {
-    /// From 1. Sent only to platforms that answer in pages.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub page: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows: Option<u32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub equipment_ids: Vec<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pad_code: Option<String>,
-}
-
-#[derive(Clone, Debug)]
-pub enum NoList {
-    /// HTTP 404, at least for now.
-    Unsupported,
-    NoSuchPad,
-    Refused(Unreachable),
-    Failed(Unreachable),
-}
-
-pub struct Listing<L> {
-    lists: L,
+pub struct Listing {
+    api: Arc<Api>,
     /// Pages of [`ROWS`] were refused or cut.
     has_small_pages: AtomicBool,
 }
 
-impl<L: Lists> Listing<L> {
+impl Listing {
     #[must_use]
-    pub fn new(lists: L) -> Self {
-        Self { lists, has_small_pages: AtomicBool::new(false) }
+    pub fn new(api: Arc<Api>) -> Self {
+        Self { api, has_small_pages: AtomicBool::new(false) }
     }
 
     /// Updates the ledger. One answer without the phone is an error, but no evidence that the phone
@@ -95,23 +58,18 @@ impl<L: Lists> Listing<L> {
     }
 
     /// Finds a pad whose code has changed by its seat, or by the records of changed codes.
-    pub async fn read_one(&self, known: &Pad) -> Result<Option<(Pad, Vec<Recoded>)>, Unreachable> {
+    async fn read_one(&self, known: &Pad) -> Result<Option<(Pad, Vec<Recoded>)>, Unreachable> {
         let code = known.code();
-        let seat = known.serial().and_then(|seat| seat.parse().ok());
-        let ask = match seat {
-            Some(seat) => SeatsQuery { equipment_ids: vec![seat], ..SeatsQuery::default() },
-            None => SeatsQuery { pad_code: Some(code.to_owned()), ..SeatsQuery::default() },
-        };
-        let (info, seats) = tokio::join!(self.info(code), self.seats(&ask));
-        let (info, seats) = (info?, seats?);
-        let of_seat = seats
-            .pads
-            .into_iter()
-            .find(|row| if seat.is_some() { row.serial() == known.serial() } else { row.code() == code });
-        let (found, recoded) = match (info, of_seat) {
+        let seat = known.serial().and_then(|seat| seat.parse::<i64>().ok());
+        let of_seat = seat.map_or_else(|| json!({"padCode": code}), |seat| json!({"equipmentIds": [seat]}));
+        let (info, seats) =
+            tokio::join!(self.info(code), self.rows::<Pad>(Class::Read, ApiCall::UserPadList, &of_seat));
+        let (info, seats) = (info?, seats.map_err(to_unreachable)?);
+        let is_it = |row: &Pad| if seat.is_some() { row.serial() == known.serial() } else { row.code() == code };
+        let (found, recoded) = match (info, seats.rows.into_iter().find(is_it)) {
             (info, Some(row)) => {
                 let info = if row.code() == code { info } else { self.info(row.code()).await? };
-                (Some(info.unwrap_or_default().or(row)), Vec::new())
+                (Some(join(info, row)), Vec::new())
             }
             (Some(info), None) => (Some(info), Vec::new()),
             (None, None) => self.find_by_record(code).await?,
@@ -134,95 +92,86 @@ impl<L: Lists> Listing<L> {
     }
 
     async fn info(&self, code: &str) -> Result<Option<Pad>, Unreachable> {
-        let ask = InfosQuery { page: 1, rows: ROWS_REFUSED, pad_codes: vec![code.to_owned()] };
-        match self.lists.infos(&ask).await {
-            Err(NoList::NoSuchPad) => Ok(None),
-            rows => Ok(rows.map_err(to_unreachable)?.pads.into_iter().find(|pad| pad.code() == code)),
-        }
-    }
-
-    async fn seats(&self, ask: &SeatsQuery) -> Result<PadRows, Unreachable> {
-        match self.lists.user_pad_list(ask).await {
-            Err(NoList::NoSuchPad | NoList::Unsupported) => Ok(PadRows::default()),
-            rows => rows.map_err(to_unreachable),
-        }
-    }
-
-    /// The documents describe no pages; this reads them if an answer is paged.
-    async fn all_seats(&self) -> Result<Vec<Pad>, Unreachable> {
-        let (mut ask, mut all) = (SeatsQuery::default(), Collected::default());
-        for page in 1..=PAGES_MAX {
-            let rows = self.seats(&ask).await?;
-            let is_paged = rows.paged;
-            if !all.add(rows)? || !is_paged {
-                return Ok(all.into_pads());
-            }
-            (ask.page, ask.rows) = (Some(page + 1), Some(ROWS));
-        }
-        Err(endless())
-    }
-
-    async fn infos(&self) -> Result<Vec<Pad>, Unreachable> {
-        loop {
-            let small = self.has_small_pages.load(Relaxed);
-            let rows = if small { ROWS_REFUSED } else { ROWS };
-            if let Some(pads) = self.infos_by(rows).await? {
-                return Ok(pads);
-            }
-            self.has_small_pages.store(true, Relaxed);
-        }
-    }
-
-    /// Returns `None` if the platform does not accept this many rows.
-    async fn infos_by(&self, rows: u32) -> Result<Option<Vec<Pad>>, Unreachable> {
-        let mut all = Collected::default();
-        let mut short = false;
-        for page in 1..=PAGES_MAX {
-            let answer = match self.lists.infos(&InfosQuery { page, rows, pad_codes: Vec::new() }).await {
-                Err(NoList::Refused(_)) if rows > ROWS_REFUSED => return Ok(None),
-                answer => answer.map_err(to_unreachable)?,
-            };
-            let count = answer.count;
-            if !all.add(answer)? {
-                return Ok(Some(all.into_pads()));
-            }
-            if short && rows > ROWS_REFUSED {
-                // Pages are cut, because a short one was not the last. Rows may be missing.
-                return Ok(None);
-            }
-            short = count < rows as usize;
-        }
-        Err(endless())
+        let body = json!({"page": 1, "rows": ROWS_REFUSED, "padCodes": [code]});
+        let answer = self.rows(Class::Read, ApiCall::Infos, &body).await.map_err(to_unreachable)?;
+        Ok(answer.rows.into_iter().find(|pad: &Pad| pad.code() == code))
     }
 
     async fn records(&self) -> Result<Vec<Recoded>, Unreachable> {
-        match self.lists.change_records().await {
-            Ok(CodeChanges(changes)) => Ok(changes),
-            Err(NoList::Unsupported) => Ok(Vec::new()),
-            Err(error) => Err(to_unreachable(error)),
-        }
+        let answer = self.rows(Class::Background, ApiCall::PadChanges, &json!({})).await.map_err(to_unreachable)?;
+        let recoded = |Change { old_pad_code, new_pad_code }| Recoded { from: old_pad_code, to: new_pad_code };
+        Ok(answer.rows.into_iter().map(recoded).collect())
     }
 
     async fn all(&self) -> Result<Vec<Pad>, Unreachable> {
-        let infos = self.infos().await?;
+        let infos = self.pages(ApiCall::Infos).await?;
         let mut seats: BTreeMap<String, Vec<Pad>> = BTreeMap::new();
-        for row in self.all_seats().await? {
+        for row in self.pages(ApiCall::UserPadList).await? {
             seats.entry(row.code().to_owned()).or_default().push(row);
         }
         let mut pads = Vec::with_capacity(infos.len());
         for info in infos {
             match seats.remove(info.code()) {
                 None => pads.push(info),
-                Some(rows) => pads.extend(rows.into_iter().map(|row| info.clone().or(row))),
+                Some(rows) => pads.extend(rows.into_iter().map(|row| join(Some(info.clone()), row))),
             }
         }
         pads.extend(seats.into_values().flatten());
         pads.retain(|pad| !pad.is_deleted());
         Ok(pads)
     }
+
+    /// Reads a whole list. Pages shift while they are read, so a row can come twice, and the later
+    /// one counts. The documents describe no pages of seats; this reads them if an answer is paged.
+    async fn pages(&self, call: ApiCall) -> Result<Vec<Pad>, Unreachable> {
+        let is_infos = call == ApiCall::Infos;
+        let has_small_pages = self.has_small_pages.load(Relaxed);
+        let may_shrink = is_infos && !has_small_pages;
+        let rows = if has_small_pages { ROWS_REFUSED } else { ROWS };
+        let (mut all, mut is_short) = (BTreeMap::new(), false);
+        for page in 1..=PAGES_MAX {
+            let body = if is_infos || page > 1 { json!({"page": page, "rows": rows}) } else { json!({}) };
+            let answer = match self.rows::<Pad>(Class::Background, call, &body).await {
+                Err(error) if may_shrink && error.is_refused() => return self.shrink_pages(call).await,
+                answer => answer.map_err(to_unreachable)?,
+            };
+            if answer.rows.is_empty() && answer.count > 0 {
+                return Err(Unreachable("no row of a page has a code of a pad".into()));
+            }
+            let before = all.len();
+            all.extend(answer.rows.into_iter().map(|pad| ((pad.code().to_owned(), pad.serial()), pad)));
+            if all.len() == before || !(is_infos || answer.paged) {
+                return Ok(all.into_values().collect());
+            }
+            if all.len() > PADS_MAX {
+                break;
+            }
+            if may_shrink && is_short {
+                // Pages are cut, because a short one was not the last. Rows may be missing.
+                return self.shrink_pages(call).await;
+            }
+            is_short = answer.count < rows as usize;
+        }
+        Err(Unreachable(format!("a list has more than {PADS_MAX} pads, or does not end").into()))
+    }
+
+    async fn shrink_pages(&self, call: ApiCall) -> Result<Vec<Pad>, Unreachable> {
+        self.has_small_pages.store(true, Relaxed);
+        Box::pin(self.pages(call)).await
+    }
+
+    /// Reads an answer. One that says that there is no such pad has no rows, and neither has a list
+    /// that the platform does not serve. Without `infos`, nobody knows the pads.
+    async fn rows<T: DeserializeOwned>(&self, class: Class, call: ApiCall, body: &Value) -> Result<Rows<T>, ApiError> {
+        let answer = self.api.read(class, call, body).await;
+        let is_list = call == ApiCall::Infos && class == Class::Background;
+        let is_nothing =
+            |error: &ApiError| error.is_missing_pad() && !is_list || error.is_unsupported() && call != ApiCall::Infos;
+        answer.or_else(|error| if is_nothing(&error) { Ok(Rows::default()) } else { Err(error) })
+    }
 }
 
-impl<L: Lists> Source<Pad> for Listing<L> {
+impl Source<Pad> for Listing {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Pad>, Unreachable>> {
         Box::pin(self.all())
     }
@@ -232,39 +181,30 @@ impl<L: Lists> Source<Pad> for Listing<L> {
     }
 
     fn pause_end(&self) -> Option<Timestamp> {
-        self.lists.pause_end()
+        self.api.guard().would_refuse()?.until()
     }
 }
 
-/// The rows so far. Pages shift while they are read, so a row can come twice. The later one counts.
-#[derive(Default)]
-struct Collected(BTreeMap<(String, Option<String>), Pad>);
+/// From `queryPadIdChangeRecords`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Change {
+    #[serde(deserialize_with = "As::<TryFromInto<Id>>::deserialize")]
+    old_pad_code: String,
+    #[serde(deserialize_with = "As::<TryFromInto<Id>>::deserialize")]
+    new_pad_code: String,
+}
 
-impl Collected {
-    fn add(&mut self, page: PadRows) -> Result<bool, Unreachable> {
-        if page.pads.is_empty() && page.count > 0 {
-            return Err(Unreachable("no row of a page has a code of a pad".into()));
-        }
-        let before = self.0.len();
-        self.0.extend(page.pads.into_iter().map(|pad| ((pad.code().to_owned(), pad.serial()), pad)));
-        if self.0.len() > PADS_MAX { Err(endless()) } else { Ok(self.0.len() > before) }
-    }
-
-    fn into_pads(self) -> Vec<Pad> {
-        self.0.into_values().collect()
+fn join(info: Option<Pad>, seat: Pad) -> Pad {
+    match info {
+        Some(info) => info.or(seat),
+        None => seat,
     }
 }
 
-fn endless() -> Unreachable {
-    Unreachable(format!("a list has more than {PADS_MAX} pads, or does not end").into())
-}
-
-fn to_unreachable(error: NoList) -> Unreachable {
-    match error {
-        NoList::Unsupported => Unreachable("the platform does not have this call".into()),
-        NoList::NoSuchPad => Unreachable("the platform has no such pad, and none was asked for".into()),
-        NoList::Refused(why) | NoList::Failed(why) => why,
-    }
+fn to_unreachable(error: ApiError) -> Unreachable {
+    let remedy = if error.is_refused() { format!("; {}", error.remedy()) } else { String::new() };
+    Unreachable(format!("{}{remedy}", error.why().as_str()).into())
 }
 
 #[cfg(test)]

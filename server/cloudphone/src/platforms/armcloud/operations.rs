@@ -1,24 +1,26 @@
 //! The progress of a task that the platform has accepted (`padTaskDetail`).
 
-use super::api::{Api, ApiCall, ApiError, Int, Rows, Scalar};
+use super::api::{Api, ApiCall, ApiError, Number, Rows, Text};
 use crate::adapter_kit::guard::Class;
 use serde::Deserialize;
 use serde_json::json;
+use serde_with::As;
 use toolwarrant::tasks::Sent;
 use toolwarrant::text::Remark;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
-    task_id: Int,
-    #[serde(default)]
-    pad_code: Scalar,
-    #[serde(default)]
-    task_status: Option<Int>,
-    #[serde(default)]
-    task_result: Scalar,
-    #[serde(default)]
-    error_msg: Scalar,
+    #[serde(default, deserialize_with = "As::<Number>::deserialize")]
+    task_id: Option<i64>,
+    #[serde(default, deserialize_with = "As::<Text>::deserialize")]
+    pad_code: Option<String>,
+    #[serde(default, deserialize_with = "As::<Number>::deserialize")]
+    task_status: Option<i64>,
+    #[serde(default, deserialize_with = "As::<Text>::deserialize")]
+    task_result: Option<String>,
+    #[serde(default, deserialize_with = "As::<Text>::deserialize")]
+    error_msg: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub(super) async fn progress(api: &Api, task_id: i64, pad_code: &str) -> Result<
 
 impl Row {
     fn is_of(&self, task_id: i64, pad_code: &str) -> bool {
-        self.task_id == Int(task_id) && self.pad_code.as_text().is_none_or(|code| code == pad_code)
+        self.task_id == Some(task_id) && self.pad_code.as_ref().is_none_or(|code| code == pad_code)
     }
 
     /// Interprets the status: 1 waiting, 2 running, 3 done, 9 queued, -1 all failed, -2 part
@@ -49,13 +51,12 @@ impl Row {
     /// not send again.
     fn progress(self) -> Progress {
         let Self { task_id: _, pad_code: _, task_status, task_result, error_msg } = self;
-        let text = |value: Scalar| value.as_text().filter(|text| !text.is_empty()).map(str::to_owned);
-        let (result, error) = (text(task_result), text(error_msg));
+        let [result, error] = [task_result, error_msg].map(|text| text.filter(|text| !text.is_empty()));
         match task_status {
             // The output of a command is in either of them.
-            Some(Int(3)) => Progress::Done([result, error].into_iter().flatten().collect::<Vec<_>>().join("\n")),
-            Some(Int(-1 | -3)) => Progress::Failed(error.or(result).unwrap_or_default().into()),
-            Some(Int(status)) if status < 0 => Progress::Unknown(format!("the task ended with status {status}").into()),
+            Some(3) => Progress::Done([result, error].into_iter().flatten().collect::<Vec<_>>().join("\n")),
+            Some(-1 | -3) => Progress::Failed(error.or(result).unwrap_or_default().into()),
+            Some(status) if status < 0 => Progress::Unknown(format!("the task ended with status {status}").into()),
             _ => Progress::Open,
         }
     }

@@ -49,7 +49,7 @@ impl AccountKeys {
     pub fn headers(&self, scheme: Scheme, request: Signable<'_>) -> Vec<(&'static str, String)> {
         match scheme {
             Scheme::V4 => {
-                let (date, signature) = (date(request.at), self.v4(CONTENT_TYPE, request));
+                let (date, signature) = (date(request.at), self.v4(request));
                 let access_key = &self.access_key;
                 let authorization = format!(
                     "HMAC-SHA256 Credential={access_key}, SignedHeaders={SIGNED_HEADERS}, Signature={signature}"
@@ -70,16 +70,18 @@ impl AccountKeys {
         }
     }
 
-    fn v4(&self, content_type: &str, request: Signable<'_>) -> String {
-        let date = date(request.at);
+    fn v4(&self, request: Signable<'_>) -> String {
+        let Signable { host, path: _, body, at } = request;
+        let (date, hash) = (date(at), hex::encode(&Sha256::digest(body)));
         let day = date.get(..8).unwrap_or_default();
-        let text = string_to_sign(&date, &canonical(content_type, &date, request));
-        hex::encode(&mac(&self.signing_key(day), &text))
-    }
-
-    fn signing_key(&self, day: &str) -> [u8; 32] {
+        let canonical = format!(
+            "host:{host}\nx-date:{date}\ncontent-type:{CONTENT_TYPE}\nsignedHeaders:{SIGNED_HEADERS}\nx-content-sha256:{hash}"
+        );
+        let hash = hex::encode(&Sha256::digest(canonical));
+        let text = format!("HMAC-SHA256\n{date}\n{day}/{SERVICE}/request\n{hash}");
         let by_day = mac(self.secret_key.expose().as_bytes(), day);
-        mac(&mac(&by_day, SERVICE), "request")
+        let key = mac(&mac(&by_day, SERVICE), "request");
+        hex::encode(&mac(&key, &text))
     }
 
     fn v2(&self, request: Signable<'_>) -> String {
@@ -90,19 +92,6 @@ impl AccountKeys {
         }
         hex::encode(&sha.finalize())
     }
-}
-
-fn canonical(content_type: &str, date: &str, request: Signable<'_>) -> String {
-    let Signable { host, path: _, body, at: _ } = request;
-    let hash = hex::encode(&Sha256::digest(body));
-    format!(
-        "host:{host}\nx-date:{date}\ncontent-type:{content_type}\nsignedHeaders:{SIGNED_HEADERS}\nx-content-sha256:{hash}"
-    )
-}
-
-fn string_to_sign(date: &str, canonical: &str) -> String {
-    let day = date.get(..8).unwrap_or_default();
-    format!("HMAC-SHA256\n{date}\n{day}/{SERVICE}/request\n{}", hex::encode(&Sha256::digest(canonical)))
 }
 
 fn date(at: Timestamp) -> String {

@@ -1,170 +1,167 @@
 //! Parsing of answers. Numbers come as texts, lists as single objects, and members appear and
 //! disappear.
+//!
+//! Memory is bounded: rows and members of the envelope are read one by one, and only if they are
+//! short. Start at [`Rows`].
 
 use super::codes::{self, Meaning, meaning};
 use super::error::ApiError;
 use crate::adapter_kit::guard::CallEnd;
 use http::{HeaderMap, Response, StatusCode};
-use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Number;
+use serde_json::Number as JsonNumber;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use serde_with::de::{DeserializeAs, DeserializeAsWrap};
+use serde_with::{As, DefaultOnError, DisplayFromStr, PickFirst, Same, TryFromInto};
 use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::base::json;
 use toolwarrant::text::{Remark, Untrusted};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Int(pub i64);
+/// A whole number that may come as a text. Anything else counts as missing.
+pub(crate) type Number = DefaultOnError<Option<PickFirst<(Same, DisplayFromStr)>>>;
 
-/// An array, the array in a member of an object, one object for one row, or nothing.
+/// A text that may come as a number. Anything else, and an empty text, counts as missing.
+pub(crate) type Text = DefaultOnError<Option<TryFromInto<Scalar>>>;
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Scalar {
+    Text(String),
+    Number(JsonNumber),
+}
+
+impl From<Scalar> for String {
+    fn from(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Text(text) => text,
+            Scalar::Number(number) => number.to_string(),
+        }
+    }
+}
+
+impl TryFrom<Scalar> for Untrusted {
+    type Error = &'static str;
+
+    fn try_from(scalar: Scalar) -> Result<Self, Self::Error> {
+        let text = Self::from(String::from(scalar));
+        if text.as_str().is_empty() { Err("an empty text") } else { Ok(text) }
+    }
+}
+
+/// The id of a pad or of a seat, from 1 to 64 bytes.
+#[derive(Deserialize)]
+pub(crate) struct Id(Scalar);
+
+const ID_MAX_BYTES: usize = 64;
+
+impl TryFrom<Id> for String {
+    type Error = &'static str;
+
+    fn try_from(Id(scalar): Id) -> Result<Self, Self::Error> {
+        let id = Self::from(scalar);
+        if (1..=ID_MAX_BYTES).contains(&id.len()) { Ok(id) } else { Err("an id has from 1 to 64 bytes") }
+    }
+}
+
+/// The rows of an array, of the array in a member of an object, of one object for one row, or of
+/// nothing. A row that cannot be read costs only itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<T> {
     pub rows: Vec<T>,
-    /// Includes rows that were left out.
+    /// Of pads for which a call failed, in a list of their own.
+    pub failed: Vec<T>,
+    /// Includes rows that could not be read.
     pub count: usize,
-    pub form: Form,
+    /// The rows were in a member.
+    pub paged: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    List,
-    Page,
-    /// An object without such a member, which is the only row.
-    One,
-}
-
-/// Members that contain rows. `rows` is not one of them: it is the size of a page.
-const ROWS: [&str; 3] = ["pageData", "records", "data"];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    pub task_id: i64,
-}
-
-/// A text (true) or a number. Anything else counts as missing, and is not kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scalar(Option<Box<str>>, bool);
-
-impl Scalar {
-    pub(crate) fn as_text(&self) -> Option<&str> {
-        self.0.as_deref().filter(|_| self.1)
-    }
-
-    pub(crate) fn into_string(self) -> Option<String> {
-        self.0.map(String::from)
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), failed: Vec::new(), count: 0, paged: false }
     }
 }
 
-impl<'de> Deserialize<'de> for Scalar {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = <&RawValue>::deserialize(deserializer)?.get();
-        Ok(match json.as_bytes() {
-            [b'"', ..] => Self(Some(json::read(json).map_err(D::Error::custom)?), true),
-            [b'-' | b'0'..=b'9', ..] => {
-                let number: Number = json::read(json).map_err(D::Error::custom)?;
-                Self(Some(number.to_string().into()), false)
-            }
-            _ => Self::default(),
-        })
-    }
+const ROW_MAX_BYTES: usize = 64 << 10;
+
+const ROWS_MAX: usize = 100_000;
+
+/// `rows` does not contain rows: it is the size of a page.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound = "T: DeserializeOwned")]
+struct Page<T> {
+    #[serde(default, alias = "records", alias = "data", alias = "successList", deserialize_with = "read_list")]
+    page_data: Rows<T>,
+    #[serde(default, alias = "failedList", deserialize_with = "read_list")]
+    fail_list: Rows<T>,
 }
 
-impl Int {
-    pub(crate) fn of(value: &Scalar) -> Option<Self> {
-        value.0.as_deref()?.trim().parse().ok().map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Int {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of(&Scalar::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("no whole number"))
-    }
-}
-
-pub(super) fn find_members<'a, const N: usize>(
-    text: &'a str,
-    names: [&'static str; N],
-) -> Option<[Option<&'a str>; N]> {
-    struct Found<const N: usize>([&'static str; N]);
-    impl<'de, const N: usize> Visitor<'de> for Found<N> {
-        type Value = [Option<&'de str>; N];
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
+    /// Refuses an object that is neither a list nor a row, which must not count as an empty list.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let value = <&RawValue>::deserialize(from)?;
+        let data = value.get();
+        if !data.starts_with('{') {
+            let list = json::deserializer(data).and_then(|mut from| read_list(&mut from));
+            return list.map(|rows| Self { paged: false, ..rows }).map_err(D::Error::custom);
         }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-            let mut found = [None; N];
-            while let Some(name) = members.next_key::<Cow<'de, str>>()? {
-                match self.0.iter().position(|known| name == *known) {
-                    Some(at) => found[at] = Some(members.next_value::<&RawValue>()?.get()),
-                    None => drop(members.next_value::<IgnoredAny>()?),
-                }
+        match json::read(data) {
+            Ok(Page { page_data, fail_list }) if page_data.paged || fail_list.paged => {
+                let count = page_data.count + fail_list.count;
+                Ok(Self { failed: fail_list.rows, count, paged: true, ..page_data })
             }
-            Ok(found)
+            _ => {
+                let row = read_short(value).ok_or_else(|| D::Error::custom("an object without rows"))?;
+                Ok(Self { rows: vec![row], count: 1, ..Self::default() })
+            }
         }
     }
-    json::deserializer(text).ok()?.deserialize_map(Found(names)).ok()
 }
 
-/// Reads rows one by one, so that a row that `keep` refuses costs no memory. Counts all rows.
-fn read_list<T>(text: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> serde_json::Result<(Vec<T>, usize)> {
-    struct Rows<T>(usize, fn(&str) -> serde_json::Result<Option<T>>);
-    impl<'de, T> Visitor<'de> for Rows<T> {
-        type Value = (Vec<T>, usize);
+fn read_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Rows<T>, D::Error> {
+    struct Reader<T>(PhantomData<T>);
+    impl<'de, T: DeserializeOwned> Visitor<'de> for Reader<T> {
+        type Value = Rows<T>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list")
         }
 
         fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok((Vec::new(), 0))
+            Ok(Rows { paged: true, ..Rows::default() })
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-            let (mut rows, mut count) = (Vec::new(), 0);
+            let mut read = Rows { paged: true, ..Rows::default() };
             while let Some(row) = list.next_element::<&RawValue>()? {
-                count += 1;
-                rows.extend((self.1)(row.get()).map_err(A::Error::custom)?);
-                if rows.len() > self.0 {
-                    return Err(A::Error::custom("more rows than a list of this length has"));
+                read.count += 1;
+                read.rows.extend(read_short(row).filter(|_| row.get().starts_with('{')));
+                if read.rows.len() > ROWS_MAX {
+                    return Err(A::Error::custom(format_args!("a list has more than {ROWS_MAX} rows")));
                 }
             }
-            rows.shrink_to_fit();
-            Ok((rows, count))
+            read.rows.shrink_to_fit();
+            Ok(read)
         }
     }
-    let most = ROWS_FREE + LENGTHS * text.len() / size_of::<T>().max(1);
-    json::deserializer(text)?.deserialize_any(Rows(most, keep))
+    from.deserialize_any(Reader(PhantomData))
 }
 
-/// The rows that any answer may have, and the memory of more rows in lengths of the answer.
-const ROWS_FREE: usize = 1_000;
-const LENGTHS: usize = 4;
-
-impl<T> Rows<T> {
-    pub(crate) fn read(data: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> serde_json::Result<Self> {
-        let members = find_members(data, ROWS);
-        let page = |member: &Option<&str>| read_list((*member)?, keep).ok();
-        let ((rows, count), form) = match &members {
-            None => (read_list(data, keep)?, Form::List),
-            Some(members) => match members.iter().find_map(page) {
-                Some(rows) => (rows, Form::Page),
-                None => ((Vec::from_iter(keep(data)?), 1), Form::One),
-            },
-        };
-        Ok(Self { rows, count, form })
-    }
+/// Reads a value only if it is short: parsers that try several types keep a copy.
+fn read_short<T: DeserializeOwned>(value: &RawValue) -> Option<T> {
+    let text = Some(value.get()).filter(|text| text.len() <= ROW_MAX_BYTES)?;
+    json::read(text).ok()
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let data = <&RawValue>::deserialize(deserializer)?.get();
-        Self::read(data, |row| json::read(row).map(Some)).map_err(D::Error::custom)
-    }
+fn read_as<T, U>(value: Option<&RawValue>) -> Option<T>
+where
+    U: for<'de> DeserializeAs<'de, Option<T>>,
+{
+    read_short::<DeserializeAsWrap<Option<T>, U>>(value?)?.into_inner()
 }
 
 #[derive(Debug)]
@@ -177,29 +174,17 @@ pub(super) struct Judged {
     pub(super) trace: Option<Untrusted>,
 }
 
-/// An object without a code is not an envelope.
-#[derive(Default, Deserialize)]
-struct Envelope<'a> {
-    code: Option<Int>,
-    #[serde(default)]
-    msg: Scalar,
-    #[serde(default)]
-    ts: Scalar,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-    #[serde(default, rename = "traceId")]
-    trace_id: Scalar,
-}
-
 impl Judged {
     /// Interprets an answer. One that is not in the platform's form comes from a gateway, and only
     /// its status counts.
     pub(super) fn of(answer: &Response<impl AsRef<[u8]>>, now: Timestamp) -> Self {
-        let (status, envelope) = (answer.status(), json::read_bytes::<Envelope<'_>>(answer.body().as_ref()));
-        let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
-        let Envelope { code, msg, ts, data, trace_id } = envelope;
-        let code = code.map(|Int(code)| code);
-        let why = Remark::from(match (code, msg.as_text()) {
+        let status = answer.status();
+        let members = std::str::from_utf8(answer.body().as_ref()).ok().and_then(json::members).unwrap_or_default();
+        let member = |name: &str| members.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+        let code = read_as::<i64, Number>(member("code"));
+        let [msg, ts, data, trace] =
+            ["msg", "ts", "data", "traceId"].map(|name| member(name).filter(|_| code.is_some()));
+        let why = Remark::from(match (code, read_as::<String, Text>(msg)) {
             (Some(code), Some(msg)) => format!("code {code}: {msg}"),
             (Some(code), None) => format!("code {code}"),
             (None, _) => format!("status {} and no answer in the platform's form", status.as_u16()),
@@ -233,8 +218,8 @@ impl Judged {
             data,
             end,
             code,
-            at: Int::of(&ts).map(|Int(at)| at),
-            trace: trace_id.as_text().map(Untrusted::from),
+            at: read_as::<i64, Number>(ts),
+            trace: read_as::<Untrusted, Text>(trace),
         }
     }
 }
@@ -246,69 +231,50 @@ fn pause(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     number("x-ratelimit-reset").map(until).or_else(|| number("retry-after").map(Duration::from_secs))
 }
 
-/// An entry per pad: one list, or a list of accepted pads and one of refused pads.
-#[derive(Debug)]
-pub(super) struct Started {
-    taken: Vec<StartedRow>,
-    refused: Vec<StartedRow>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub task_id: i64,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StartedRow {
-    #[serde(default)]
-    pad_code: Scalar,
-    #[serde(default)]
-    task_id: Scalar,
-    #[serde(default)]
-    task_status: Scalar,
-    #[serde(default, alias = "errorCode")]
-    err_code: Scalar,
-    #[serde(default, alias = "errorMsg")]
-    err_msg: Scalar,
-}
-
-impl<'de> Deserialize<'de> for Started {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let rows = |text: &str| json::read::<Rows<_>>(text).map(|Rows { rows, .. }| rows).map_err(D::Error::custom);
-        let data = <&RawValue>::deserialize(deserializer)?.get();
-        let lists = find_members(data, ["successList", "failList", "failedList"]).unwrap_or_default();
-        if lists == [None; 3] {
-            return Ok(Self { taken: rows(data)?, refused: Vec::new() });
-        }
-        let [taken, refused, failed] = lists.map(|list| rows(list.unwrap_or("null")));
-        Ok(Self { taken: taken?, refused: refused?.into_iter().chain(failed?).collect() })
-    }
+pub(super) struct Started {
+    #[serde(deserialize_with = "As::<TryFromInto<Scalar>>::deserialize")]
+    pad_code: String,
+    #[serde(default, deserialize_with = "As::<Number>::deserialize")]
+    task_id: Option<i64>,
+    #[serde(default, deserialize_with = "As::<Number>::deserialize")]
+    task_status: Option<i64>,
+    #[serde(default, alias = "errorCode", deserialize_with = "As::<Number>::deserialize")]
+    err_code: Option<i64>,
+    #[serde(default, alias = "errorMsg", deserialize_with = "As::<Text>::deserialize")]
+    err_msg: Option<String>,
 }
 
 const QUEUED_ALREADY: i64 = -1;
 
-impl Started {
+impl Rows<Started> {
     pub(super) fn on(self, pad_code: &str) -> Result<Accepted, ApiError> {
-        let Self { taken, refused } = self;
-        let is_it = |row: &&StartedRow| row.pad_code.as_text() == Some(pad_code);
-        if let Some(row) = refused.iter().find(is_it) {
+        let is_it = |row: &&Started| row.pad_code == pad_code;
+        if let Some(row) = self.failed.iter().find(is_it) {
             return Err(row.refusal());
         }
-        let Some(row) = taken.iter().find(is_it) else {
-            return Err(ApiError::Unknown("the answer says nothing of this pad".into()));
-        };
-        if Int::of(&row.task_status) == Some(Int(QUEUED_ALREADY)) {
-            return Err(ApiError::Unknown("the platform says that such a task is queued already".into()));
-        }
-        match Int::of(&row.task_id) {
-            Some(Int(task_id)) if task_id > 0 => Ok(Accepted { task_id }),
-            _ => Err(ApiError::Unknown("the answer has no task for this pad".into())),
+        let unknown = |why: &str| Err(ApiError::Unknown(why.into()));
+        match self.rows.iter().find(is_it) {
+            None => unknown("the answer says nothing of this pad"),
+            Some(Started { task_status: Some(QUEUED_ALREADY), .. }) => {
+                unknown("the platform says that such a task is queued already")
+            }
+            Some(Started { task_id: Some(task_id @ 1..), .. }) => Ok(Accepted { task_id: *task_id }),
+            Some(_) => unknown("the answer has no task for this pad"),
         }
     }
 }
 
-impl StartedRow {
+impl Started {
     fn refusal(&self) -> ApiError {
-        let said = self.err_msg.as_text().unwrap_or("the pad is in the list of those that failed");
-        let Some(Int(code)) = Int::of(&self.err_code) else {
-            return ApiError::Unknown(said.into());
-        };
+        let said = self.err_msg.as_deref().unwrap_or("the pad is in the list of those that failed");
+        let Some(code) = self.err_code else { return ApiError::Unknown(said.into()) };
         let why = Remark::from(format!("code {code}: {said}"));
         match meaning(code) {
             Meaning::Refused | Meaning::TooOften => ApiError::Refused { code, why },

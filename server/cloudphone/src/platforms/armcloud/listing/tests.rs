@@ -3,16 +3,14 @@
 use super::*;
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
-use serde_json::json;
-use std::sync::{Arc, Mutex, MutexGuard};
+use crate::platforms::armcloud::api::tests::platform::{Platform, PlatformAct};
+use crate::platforms::armcloud::api::tests::{LONG, api_within};
+use crate::platforms::armcloud::sign::Scheme;
+use std::sync::Mutex;
 use std::time::Duration;
-use toolwarrant::Timestamp;
 use toolwarrant::base::json;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant_memory::Memory;
-
-#[derive(Default)]
-struct FakeLists(Mutex<State>);
 
 #[derive(Clone, Default)]
 struct State {
@@ -21,115 +19,112 @@ struct State {
     seats: Option<Vec<(i64, String)>>,
     seats_paged: bool,
     records: Option<Vec<(&'static str, &'static str)>>,
-    rows_max: RowsMax,
-    endless: bool,
-    same: bool,
-    /// The page before which the first pad is removed.
-    shifts: Option<u32>,
-    garbage: bool,
-    down: bool,
-    calls: Vec<&'static str>,
+    pages: Pages,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
-enum RowsMax {
+enum Pages {
     #[default]
-    Taken,
+    Whole,
     Refused,
     Cut,
     CutAfterThePlace,
+    Endless,
+    Same,
+    /// The first pad is removed before the second page.
+    Shift,
 }
 
-impl FakeLists {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
-    }
+fn accept(data: Value) -> PlatformAct {
+    PlatformAct::json(200, json!({"code": 200, "data": data}))
 }
 
-fn rows(data: serde_json::Value) -> Result<PadRows, NoList> {
-    Ok(json::read(&data.to_string()).unwrap())
-}
-
-impl Lists for FakeLists {
-    fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
-        let mut state = self.state();
-        state.calls.push("infos");
-        Box::pin(std::future::ready(state.infos(ask)))
-    }
-
-    fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
-        let mut state = self.state();
-        state.calls.push("seats");
-        Box::pin(std::future::ready(state.user_pad_list(ask)))
-    }
-
-    fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>> {
-        let mut state = self.state();
-        state.calls.push("records");
-        let records = state.records.clone().ok_or(NoList::Unsupported);
-        let record = |(from, to): (&str, &str)| Recoded { from: from.into(), to: to.into() };
-        Box::pin(std::future::ready(records.map(|all| CodeChanges(all.into_iter().map(record).collect()))))
-    }
-
-    fn pause_end(&self) -> Option<Timestamp> {
-        None
-    }
+fn refuse(code: i64) -> PlatformAct {
+    PlatformAct::json(200, json!({"code": code, "msg": "m"}))
 }
 
 impl State {
-    fn infos(&mut self, ask: &InfosQuery) -> Result<PadRows, NoList> {
-        let InfosQuery { page, rows: asked, pad_codes } = ask;
-        if self.down {
-            return Err(NoList::Failed(Unreachable("it is down".into())));
+    fn answer(&mut self, request: &str) -> PlatformAct {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        let body: Value = json::read(body).unwrap();
+        let call = head.split(' ').nth(1).unwrap().rsplit('/').next();
+        match call {
+            Some("infos") => self.infos(&body),
+            Some("userPadList") => self.user_pad_list(&body),
+            _ => self.change_records(),
         }
-        if !pad_codes.is_empty() {
-            let found = self.infos.iter().filter(|code| pad_codes.contains(code));
-            let found: Vec<_> = found.map(|code| json!({"padCode": code, "padStatus": 10})).collect();
-            if found.is_empty() {
-                return Err(NoList::NoSuchPad);
-            }
-            let told = [vec![json!({"padCode": "OTHER"})], found].concat();
-            return rows(json!({"pageData": told}));
-        }
-        if self.shifts == Some(*page) {
-            self.infos.remove(0);
-        }
-        let mut size = *asked as usize;
-        let mut from = (*page as usize - 1) * size;
-        match self.rows_max {
-            RowsMax::Refused if size > 100 => return Err(NoList::Refused(Unreachable("rows".into()))),
-            RowsMax::Cut if size > 100 => (size, from) = (100, (*page as usize - 1) * 100),
-            RowsMax::CutAfterThePlace => size = size.min(100),
-            _ => {}
-        }
-        if self.garbage {
-            return rows(json!({"pageData": [{"pad": 1}, {"pad": 2}]}));
-        }
-        let codes: Vec<String> = match (self.endless, self.same) {
-            (true, _) => (0..size).map(|n| format!("E{page}X{n}")).collect(),
-            (_, true) => self.infos.iter().take(size).cloned().collect(),
-            _ => self.infos.iter().skip(from).take(size).cloned().collect(),
-        };
-        let told: Vec<_> = codes.iter().map(|code| json!({"padCode": code, "padStatus": 10})).collect();
-        // The sizes and totals are wrong.
-        rows(json!({"pageData": told, "rows": told.len(), "size": 1, "total": 1, "totalPage": 1}))
+        .unwrap_or_else(|| PlatformAct::html(404))
     }
 
-    fn user_pad_list(&mut self, ask: &SeatsQuery) -> Result<PadRows, NoList> {
-        let Some(seats) = &self.seats else { return Err(NoList::Unsupported) };
-        let SeatsQuery { page, rows: _, equipment_ids, pad_code } = ask;
-        let asked = |(seat, code): &&(i64, String)| {
-            (equipment_ids.is_empty() || equipment_ids.contains(seat))
-                && pad_code.as_ref().is_none_or(|asked| asked == code)
+    fn infos(&mut self, body: &Value) -> Option<PlatformAct> {
+        let row = |code: &String| json!({"padCode": code, "padStatus": 10});
+        if let Some([asked]) = body["padCodes"].as_array().map(Vec::as_slice) {
+            let found = self.infos.iter().find(|code| asked == *code);
+            return Some(found.map_or(refuse(2020), |code| accept(json!([{"padCode": "OTHER"}, row(code)]))));
+        }
+        let [page, rows] = ["page", "rows"].map(|name| body[name].as_u64().unwrap() as usize);
+        if self.pages == Pages::Shift && page == 2 {
+            self.infos.remove(0);
+        }
+        let is_large = rows > 100;
+        let (size, from) = match self.pages {
+            Pages::Refused if is_large => return Some(refuse(100_000)),
+            Pages::Cut if is_large => (100, (page - 1) * 100),
+            Pages::CutAfterThePlace => (rows.min(100), (page - 1) * rows),
+            Pages::Same => (rows, 0),
+            _ => (rows, (page - 1) * rows),
         };
-        let skip = page.map_or(0, |page| (page as usize - 1) * 2);
-        let take = if self.seats_paged { 2 } else { usize::MAX };
-        let told = seats.iter().filter(asked).skip(skip).take(take);
-        let told: Vec<_> = told
-            .map(|(seat, code)| json!({"padCode": code, "equipmentId": seat, "padName": format!("Seat {seat}"), "cvmStatus": 100}))
-            .collect();
-        rows(if self.seats_paged { json!({"records": told}) } else { json!(told) })
+        let codes = match self.pages {
+            Pages::Endless => (from..from + size).map(|number| format!("E{number}")).collect(),
+            _ => self.infos.iter().skip(from).take(size).cloned().collect::<Vec<_>>(),
+        };
+        let rows: Vec<_> = codes.iter().map(row).collect();
+        // The sizes and totals are wrong.
+        Some(accept(json!({"rows": rows.len(), "size": 1, "total": 1, "totalPage": 1, "pageData": rows})))
     }
+
+    fn user_pad_list(&self, body: &Value) -> Option<PlatformAct> {
+        let asked = |(seat, code): &&(i64, String)| {
+            let is_seat = body["equipmentIds"].as_array().is_none_or(|asked| asked.contains(&json!(seat)));
+            is_seat && body["padCode"].as_str().is_none_or(|asked| asked == code)
+        };
+        let skip = body["page"].as_u64().map_or(0, |page| (page as usize - 1) * 2);
+        let take = if self.seats_paged { 2 } else { usize::MAX };
+        let row = |(seat, code): &(i64, String)| json!({"padCode": code, "equipmentId": seat, "cvmStatus": 100});
+        let rows: Vec<_> = self.seats.as_ref()?.iter().filter(asked).skip(skip).take(take).map(row).collect();
+        Some(accept(if self.seats_paged { json!({"records": rows}) } else { json!(rows) }))
+    }
+
+    /// One record lacks a code, and does not hide the others.
+    fn change_records(&self) -> Option<PlatformAct> {
+        let row = |(from, to): &(&str, &str)| json!({"oldPadCode": from, "newPadCode": to});
+        let rows = self.records.as_ref()?.iter().map(row).chain([json!({"oldPadCode": "A"})]);
+        Some(accept(rows.collect()))
+    }
+}
+
+struct Fixture {
+    listing: Listing,
+    platform: Platform,
+    state: Arc<Mutex<State>>,
+}
+
+impl Fixture {
+    fn count(&self, call: &str) -> usize {
+        let start = format!("POST /vcpcloud/api/padApi/{call} ");
+        self.platform.requests().iter().filter(|request| request.starts_with(&start)).count()
+    }
+}
+
+async fn fixture(state: State) -> Fixture {
+    let state = Arc::new(Mutex::new(state));
+    let shared = state.clone();
+    let platform = Platform::respond(move |_, request| shared.lock().unwrap().answer(request)).await;
+    Fixture { listing: listing(&platform), platform, state }
+}
+
+fn listing(platform: &Platform) -> Listing {
+    Listing::new(Arc::new(api_within(platform, Scheme::V4, LONG).0))
 }
 
 fn codes(count: usize) -> Vec<String> {
@@ -140,10 +135,6 @@ fn seats(pairs: &[(i64, &str)]) -> Option<Vec<(i64, String)>> {
     Some(pairs.iter().map(|(seat, code)| (*seat, (*code).to_owned())).collect())
 }
 
-fn listing(state: State) -> Listing<FakeLists> {
-    Listing::new(FakeLists(Mutex::new(state)))
-}
-
 fn describe_pads(pads: &[Pad]) -> String {
     let one = |pad: &Pad| pad.serial().map_or_else(|| pad.code().to_owned(), |seat| format!("{}@{seat}", pad.code()));
     pads.iter().map(one).collect::<Vec<_>>().join(" ")
@@ -151,72 +142,61 @@ fn describe_pads(pads: &[Pad]) -> String {
 
 #[tokio::test]
 async fn the_list_is_complete_with_every_kind_of_paging() {
-    for (count, rows_max, calls) in [
-        (0, RowsMax::Taken, 1),
-        (7, RowsMax::Taken, 2),
-        (1_000, RowsMax::Taken, 2),
-        (2_500, RowsMax::Taken, 4),
-        (10_000, RowsMax::Taken, 11),
-        (250, RowsMax::Refused, 1 + 4),
-        (250, RowsMax::Cut, 2 + 4),
-        (1_250, RowsMax::CutAfterThePlace, 2 + 14),
-        (80, RowsMax::Cut, 2),
+    for (count, pages, calls) in [
+        (0, Pages::Whole, 1),
+        (7, Pages::Whole, 2),
+        (1_000, Pages::Whole, 2),
+        (2_500, Pages::Whole, 4),
+        (250, Pages::Refused, 1 + 4),
+        (250, Pages::Cut, 2 + 4),
+        (1_250, Pages::CutAfterThePlace, 2 + 14),
+        (80, Pages::Cut, 2),
+        (500, Pages::Same, 2),
     ] {
-        let platform = listing(State { infos: codes(count), rows_max, ..State::default() });
-        let pads = platform.list().await.unwrap();
+        let fixture = fixture(State { infos: codes(count), pages, ..State::default() }).await;
+        let pads = fixture.listing.list().await.unwrap();
         assert_eq!(pads.iter().map(Pad::code).collect::<Vec<_>>(), codes(count), "{count}");
-        let infos = |platform: &Listing<FakeLists>| {
-            platform.lists.state().calls.iter().filter(|call| **call == "infos").count()
-        };
-        assert_eq!(infos(&platform), calls, "{count}");
-        platform.lists.state().calls.clear();
-        platform.list().await.unwrap();
-        assert!(infos(&platform) <= calls);
+        assert_eq!(fixture.count("infos"), calls, "{count}");
+        fixture.listing.list().await.unwrap();
+        assert!(fixture.count("infos") <= 2 * calls, "the size that the platform takes is kept");
     }
-}
-
-#[tokio::test]
-async fn pages_that_shift_or_repeat_bring_no_pad_twice() {
-    let platform = listing(State { infos: codes(2_500), shifts: Some(2), ..State::default() });
+    let fixture = fixture(State { infos: codes(2_500), pages: Pages::Shift, ..State::default() }).await;
     // The pad that moved to the previous page is missed once; another list has it.
-    assert_eq!(platform.list().await.unwrap().len(), 2_499);
-    let platform = listing(State { infos: codes(500), same: true, ..State::default() });
-    assert_eq!(platform.list().await.unwrap().len(), 500);
+    assert_eq!(fixture.listing.list().await.unwrap().len(), 2_499);
 }
 
 #[tokio::test]
-async fn an_incomplete_list_is_an_error() {
-    for state in [
-        State { endless: true, ..State::default() },
-        State { infos: codes(3), garbage: true, ..State::default() },
-        State { infos: codes(3), down: true, ..State::default() },
+async fn an_incomplete_list_is_an_error_and_only_a_request_that_is_not_taken_is_tried_in_another_form() {
+    let endless = fixture(State { pages: Pages::Endless, ..State::default() }).await;
+    let Unreachable(why) = endless.listing.list().await.unwrap_err();
+    assert_eq!(why.as_str(), "a list has more than 100000 pads, or does not end");
+    for (act, expected, calls) in [
+        (accept(json!({"pageData": [{"pad": 1}, {"pad": 2}]})), "no row of a page has a code of a pad", 1),
+        (refuse(2019), "code 2019: m", 1),
+        (refuse(100_001), "code 100001: m; ask the vendor to allow these calls on this account", 2),
+        (refuse(2020), "code 2020: m; see that base-url, prefix, signing and both keys are those of the account", 2),
+        (PlatformAct::html(404), "status 404 and no answer in the platform's form", 1),
     ] {
-        let Unreachable(why) = listing(state).list().await.unwrap_err();
-        assert!(!why.as_str().is_empty());
+        let platform = Platform::respond(move |_, _| act.clone()).await;
+        let Unreachable(why) = listing(&platform).list().await.unwrap_err();
+        assert_eq!((why.as_str(), platform.requests().len()), (expected, calls));
     }
 }
 
 #[tokio::test]
 async fn names_and_seats_come_from_the_list_of_seats_and_no_pad_of_either_list_is_lost() {
-    for seats_paged in [false, true] {
-        let state = State {
-            infos: codes(3),
-            seats: seats(&[(1, "AC00000"), (2, "AC00001"), (9, "AC9")]),
-            seats_paged,
-            ..State::default()
-        };
-        let platform = listing(state);
-        let pads = platform.list().await.unwrap();
-        assert_eq!(describe_pads(&pads), "AC00000@1 AC00001@2 AC00002 AC9@9");
-        let asked = platform.lists.state().calls.iter().filter(|call| **call == "seats").count();
-        assert_eq!(asked, if seats_paged { 3 } else { 1 }, "a list without pages is read once");
+    let of_three = seats(&[(1, "AC00000"), (2, "AC00001"), (9, "AC9")]);
+    // The ledger sees that two seats of one pad contradict each other.
+    let contradictory = seats(&[(1, "AC00000"), (2, "AC00000")]);
+    for (count, seats, seats_paged, shown, calls) in [
+        (3, of_three.clone(), false, "AC00000@1 AC00001@2 AC00002 AC9@9", 1),
+        (3, of_three, true, "AC00000@1 AC00001@2 AC00002 AC9@9", 3),
+        (1, contradictory, false, "AC00000@1 AC00000@2", 1),
+    ] {
+        let fixture = fixture(State { infos: codes(count), seats, seats_paged, ..State::default() }).await;
+        assert_eq!(describe_pads(&fixture.listing.list().await.unwrap()), shown);
+        assert_eq!(fixture.count("userPadList"), calls, "a list without pages is read once");
     }
-    let state = State { infos: vec!["A".into()], seats: seats(&[(1, "A"), (2, "A")]), ..State::default() };
-    assert_eq!(
-        describe_pads(&listing(state).list().await.unwrap()),
-        "A@1 A@2",
-        "the ledger sees that it is contradictory"
-    );
 }
 
 #[tokio::test]
@@ -242,7 +222,7 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
         (r#"{"padCode":"A"}"#, without(&["X"], Some(vec![("A", "B"), ("B", "A")])), "gone"),
     ] {
         let known: Pad = json::read(known).unwrap();
-        let described = match listing(state).read_one(&known).await.unwrap() {
+        let described = match fixture(state).await.listing.read_one(&known).await.unwrap() {
             None => "gone".to_owned(),
             Some((pad, recoded)) => {
                 let records = recoded.iter().map(|Recoded { from, to }| format!(" {from}>{to}"));
@@ -253,11 +233,11 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
     }
 }
 
-#[tokio::test]
-async fn a_deleted_pad_is_none() {
+#[test]
+fn a_deleted_pad_is_none() {
     let deleted = r#"[{"padCode":"A","padStatus":25},{"padCode":"B","padStatus":-1},{"padCode":"C","padStatus":24}]"#;
-    let PadRows { pads, .. } = json::read(deleted).unwrap();
-    assert_eq!(pads.iter().map(Pad::is_deleted).collect::<Vec<_>>(), [true, true, false]);
+    let Rows { rows, .. } = json::read::<Rows<Pad>>(deleted).unwrap();
+    assert_eq!(rows.iter().map(Pad::is_deleted).collect::<Vec<_>>(), [true, true, false]);
 }
 
 #[tokio::test]
@@ -265,12 +245,14 @@ async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let files = ServiceFiles::open(Arc::new(Memory::default())).await.unwrap();
     let ledger = PhoneLedger::open(&files, PlatformName::parse("n").unwrap(), clock.clone());
-    let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
-    ledger.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    let records = Some(vec![("AC00000", "AC00001")]);
+    let Fixture { listing, platform: _platform, state } =
+        fixture(State { infos: codes(2), records, ..State::default() }).await;
+    ledger.take(listing.list().await.unwrap(), Vec::new(), clock.now()).await;
     // The record says that the first pad has become the second, which is another known phone.
-    platform.lists.state().infos.remove(0);
+    state.lock().unwrap().infos.remove(0);
     clock.advance(Duration::from_secs(1));
     let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| ledger.get(&DeviceId::new(id).ok().unwrap()).unwrap());
-    assert!(platform.reread(&ledger, &first, &clock).await.is_err());
-    assert!(platform.reread(&ledger, &second, &clock).await.is_ok());
+    assert!(listing.reread(&ledger, &first, &clock).await.is_err());
+    assert!(listing.reread(&ledger, &second, &clock).await.is_ok());
 }

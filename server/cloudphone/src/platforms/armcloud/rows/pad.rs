@@ -1,55 +1,59 @@
 //! The row of one pad.
 
-use super::{conditions, loose};
+use super::conditions;
 use crate::adapter_kit::phone_ledger::Row;
 use crate::phones::port::DeviceSnapshot;
+use crate::platforms::armcloud::api::{Id, Number, Text};
 use serde::{Deserialize, Serialize};
+use serde_with::{As, DefaultOnError, TryFromInto};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use toolwarrant::text::Untrusted;
 
+type MaybeId = DefaultOnError<Option<TryFromInto<Id>>>;
+
 /// The platform's data about a pad, with its names in answers and in the ledger. `proxyIp` is left
 /// out: it is for proxies that the platform manages, without port and scheme.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Pad {
     /// The platform's id, which may pass to another pad.
-    #[serde(deserialize_with = "loose::id")]
-    pub(super) pad_code: Option<String>,
+    #[serde(deserialize_with = "As::<TryFromInto<Id>>::deserialize")]
+    pub(super) pad_code: String,
     /// The purchased seat (VMOS, VSPhone).
-    #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<MaybeId>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) equipment_id: Option<String>,
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) pad_name: Option<Untrusted>,
     /// From `infos`.
-    #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Number>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) pad_status: Option<i64>,
     /// From `userPadList`.
-    #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Number>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) cvm_status: Option<i64>,
     /// 1 if the platform is connected to the pad (ARMCloud).
-    #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Number>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) online: Option<i64>,
     /// `13` or `Android13`.
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) android_version: Option<Untrusted>,
     /// `android14`.
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) image_version: Option<Untrusted>,
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) rom_version: Option<Untrusted>,
     /// `m2-3`.
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) pad_grade: Option<Untrusted>,
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) config_name: Option<Untrusted>,
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) good_name: Option<Untrusted>,
     /// The data centre.
-    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<Text>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) idc_code: Option<Untrusted>,
     /// The source of the pad's requests, as the platform sees it (`userPadList`).
-    #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "As::<MaybeId>::deserialize", skip_serializing_if = "Option::is_none")]
     pub(super) public_ip: Option<String>,
 }
 
@@ -59,11 +63,11 @@ impl Pad {
         matches!(self.pad_status, Some(conditions::DELETED | conditions::DELETED_IN_CALLBACKS))
     }
 
-    /// Joins rows. A value of `self` counts first.
+    /// Joins two rows of a pad. A value of `self` counts first.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
-            pad_code: self.pad_code.or(other.pad_code),
+            pad_code: self.pad_code,
             equipment_id: self.equipment_id.or(other.equipment_id),
             pad_name: self.pad_name.or(other.pad_name),
             pad_status: self.pad_status.or(other.pad_status),
@@ -85,7 +89,7 @@ impl Row for Pad {
     type Made = PadViews;
 
     fn code(&self) -> &str {
-        self.pad_code.as_deref().unwrap_or_default()
+        &self.pad_code
     }
 
     fn public_address(&self) -> Option<IpAddr> {

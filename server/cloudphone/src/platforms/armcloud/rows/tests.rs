@@ -5,6 +5,7 @@ use super::*;
 use crate::adapter_kit::phone_ledger::{KeptRow, Row, SHOWN_FOR};
 use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
 use crate::phones::port::DeviceReading;
+use crate::platforms::armcloud::api::Rows;
 use std::fmt::Write;
 use std::time::Duration;
 use toolwarrant::Timestamp;
@@ -12,14 +13,8 @@ use toolwarrant::base::json;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 
-fn read(data: &str) -> PadRows {
-    json::read(data).unwrap()
-}
-
 fn pad(row: &str) -> Pad {
-    let rows = read(&format!("[{row}]"));
-    let [pad] = <[Pad; 1]>::try_from(rows.pads).unwrap();
-    pad
+    json::read(row).unwrap()
 }
 
 #[test]
@@ -35,25 +30,26 @@ fn rows_are_found_in_every_form_of_answer() {
         ("null".to_owned(), 0, 0, false),
         ("[]".to_owned(), 0, 0, false),
         (
-            format!(r#"[null,7,"x",[],{{}},{{"padCode":null}},{{"padCode":""}},{{"padCode":["AC2"]}},{row}]"#),
+            format!(r#"[null,7,"x",[],["AC2"],{{}},{{"padCode":null}},{{"padCode":""}},{{"padCode":["AC2"]}},{row}]"#),
             1,
-            9,
+            10,
             false,
         ),
         (format!(r#"[{{"padCode":"{}"}}]"#, "A".repeat(65)), 0, 1, false),
+        (format!(r#"[{{"padCode":"AC1","x":"{}"}}]"#, "x".repeat(64 << 10)), 0, 1, false),
     ] {
-        let PadRows { pads, count: all, paged: pages } = read(&data);
-        assert_eq!((pads.len(), all, pages), (codes, count, paged), "{data}");
+        let read: Rows<Pad> = json::read(&data).unwrap();
+        assert_eq!((read.rows.len(), read.count, read.paged), (codes, count, paged), "{data}");
     }
     for data in [r#""busy""#, "7", "{}", r#"{"total":3}"#, r#"{"pageData":"none"}"#] {
-        assert!(json::read::<PadRows>(data).is_err(), "{data} must not pass for a platform without pads");
+        assert!(json::read::<Rows<Pad>>(data).is_err(), "{data} must not pass for a platform without pads");
     }
 }
 
 #[test]
 fn members_are_read_with_any_type() {
     let numbers =
-        pad(r#"{"padCode":"AC1","equipmentId":"77","padStatus":"10","cvmStatus":" 100 ","online":"1","idcCode":1}"#);
+        pad(r#"{"padCode":"AC1","equipmentId":"77","padStatus":"10","cvmStatus":"100","online":"1","idcCode":1}"#);
     let strings = pad(r#"{"padCode":"AC1","equipmentId":77,"padStatus":10,"cvmStatus":100,"online":1,"idcCode":"1"}"#);
     assert_eq!(numbers, strings);
     let odd = pad(
@@ -69,19 +65,15 @@ fn members_are_read_with_any_type() {
     assert_eq!(json::read::<Pad>(&serde_json::to_string(&strings).unwrap()).unwrap(), strings);
 }
 
-#[test]
-fn changes_of_codes_are_read_and_others_are_none() {
-    let CodeChanges(changes) =
-        json::read(r#"{"records":[{"oldPadCode":"A","newPadCode":"B","x":1},{"oldPadCode":"C"},null]}"#).unwrap();
-    assert_eq!(changes, [Recoded { from: "A".into(), to: "B".into() }]);
-    assert_eq!(json::read(r#"{"oldPadCode":"A","newPadCode":"B"}"#).ok(), Some(CodeChanges(changes)));
+fn network_storage() -> Abilities {
+    Abilities { on_off: vec!["ACN".to_owned()], ..Abilities::default() }
 }
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn snapshot_of(code: &str, row: &str) -> DeviceReading {
     let row = pad(&format!(r#"{{"padCode":"{code}",{row}}}"#));
-    Abilities::of_network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
+    network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
 }
 
 /// Writes two letters for a flag that is true, and two points if it is worth waiting.
@@ -169,12 +161,7 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
             (late, Reach::Reachable, &unshown, None),
             (NOW, Reach::Unreachable, &unshown, None),
         ] {
-            let snapshot = Abilities::of_network_storage().snapshot(
-                &id,
-                &row,
-                reach.of_row(NOW, now),
-                UnservedOperations::default(),
-            );
+            let snapshot = network_storage().snapshot(&id, &row, reach.of_row(NOW, now), UnservedOperations::default());
             assert_eq!(snapshot.state, state);
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
@@ -223,17 +210,13 @@ fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
 }
 
 #[test]
-fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_no_more_pads_than_its_length_allows() {
+fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_at_most_100_000() {
     let zeros = format!("[0{}]", ",0".repeat(1_000_000));
-    let read: PadRows = json::read(&zeros).expect("a list");
-    assert_eq!((read.count, read.pads.capacity(), read.paged), (1_000_001, 0, false));
+    let read: Rows<Pad> = json::read(&zeros).expect("a list");
+    assert_eq!((read.count, read.rows.capacity(), read.paged), (1_000_001, 0, false));
     let members = format!("{{{}\"pageData\":[]}}", r#""x":[[0]],"#.repeat(100_000));
-    assert_eq!(json::read::<PadRows>(&members).expect("a page").count, 0);
-    let list = |count: usize| json::read::<PadRows>(&format!("[{}{{}}]", r#"{"padCode":"1"},"#.repeat(count)));
-    assert_eq!(list(1_000).expect("a short list").pads.len(), 1_000);
-    assert!(list(100_000).is_err(), "their memory is far more than eight times their length");
-    // As long as a real row.
-    let row = format!(r#"{{"padCode":"1","padIp":"{}"}},"#, "1".repeat(200));
-    let read: PadRows = json::read(&format!("[{}{{}}]", row.repeat(20_000))).expect("a long list");
-    assert_eq!((read.pads.len(), read.count), (20_000, 20_001));
+    assert_eq!(json::read::<Rows<Pad>>(&members).expect("a page").count, 0);
+    let list = |count: usize| json::read::<Rows<Pad>>(&format!("[{}{{}}]", r#"{"padCode":"1"},"#.repeat(count)));
+    assert_eq!(list(100_000).expect("a list").rows.len(), 100_000);
+    assert!(list(100_001).is_err());
 }

@@ -60,13 +60,7 @@ impl Reach {
 }
 
 impl Abilities {
-    #[must_use]
-    pub fn of_network_storage() -> Self {
-        Self { on_off: vec!["ACN".to_owned()], ..Self::default() }
-    }
-
-    #[must_use]
-    pub fn has_on_off(&self, code: &str) -> bool {
+    fn has_on_off(&self, code: &str) -> bool {
         self.on_off.iter().any(|prefix| code.starts_with(prefix.as_str()))
     }
 

@@ -1,8 +1,7 @@
 //! Test vectors that were computed by other programs.
 
-use super::{AccountKeys, CONTENT_TYPE, Scheme, Signable, canonical, date, string_to_sign};
+use super::{AccountKeys, Scheme, Signable};
 use toolwarrant::Timestamp;
-use toolwarrant::base::hex;
 use toolwarrant::text::Secret;
 
 const HOST: &str = "api.vmoscloud.com";
@@ -22,47 +21,17 @@ fn request<'a>(path: &'a str, body: &'a str, at: Timestamp) -> Signable<'a> {
 }
 
 #[test]
-fn each_step_of_v4_is_that_of_the_reference() {
-    let canonical = canonical(CONTENT_TYPE, &date(AT), request("", BODY, AT));
-    assert_eq!(
-        canonical,
-        "host:api.vmoscloud.com\n\
-         x-date:20260102T030405Z\n\
-         content-type:application/json;charset=UTF-8\n\
-         signedHeaders:content-type;host;x-content-sha256;x-date\n\
-         x-content-sha256:db3ae76832d01c0bafed4d060fd6a5acf6875207391b0d63bf7c784597d6e91f"
-    );
-    assert_eq!(
-        string_to_sign(&date(AT), &canonical),
-        "HMAC-SHA256\n\
-         20260102T030405Z\n\
-         20260102/armcloud-paas/request\n\
-         f391506cc709006e940d3fc6862ba60663069b28f19731fa830abfc49b755873"
-    );
-    let [by_day, by_service] = [
-        super::mac(b"SKTEST9876543210", "20260102"),
-        super::mac(&super::mac(b"SKTEST9876543210", "20260102"), "armcloud-paas"),
-    ];
-    assert_eq!(hex::encode(&by_day), "9b43e54ecec0172bf0a0fea3f9f98b5750b34fbc4d70c82a6a58042583be4a6c");
-    assert_eq!(hex::encode(&by_service), "c63e13580981ed7875a3d22840d62276317cd9eac4b08c226beafbce902b5531");
-    assert_eq!(
-        hex::encode(&usual().signing_key("20260102")),
-        "63c5483d7dd36d8e583685c471b096efba60ae458a563a1018c547134b02671f"
-    );
-}
-
-#[test]
 fn v4_signs_as_the_vectors_say() {
     for (body, expected) in [
         (BODY, "4ebf810c78da5997490026aab063fb8afd5d9ad6084c833c9c00f10f78646474"),
         ("", "22a4ad145185de6586c3cd44833ccb01f9536a7502225d5eb5e4c65342c3957e"),
         ("page=1&rows=10", "0af310e900b3c049b5b05dba004fdb111494dea2bea157b81f216836ba132ab3"),
     ] {
-        assert_eq!(usual().v4(CONTENT_TYPE, request("/any", body, AT)), expected, "{body}");
+        assert_eq!(usual().v4(request("/any", body, AT)), expected, "{body}");
     }
     // The test of an independent client.
     let body = r#"{"padCodes":["PAD1"],"scriptContent":"echo ok"}"#;
-    let signature = keys("access", "secret").v4(CONTENT_TYPE, request("", body, Timestamp(1_767_225_600_000)));
+    let signature = keys("access", "secret").v4(request("", body, Timestamp(1_767_225_600_000)));
     assert_eq!(signature, "46c470f35306d8b438dabba3353de50df648d98042c5e34fe8d664c814d3f9e0");
 }
 

@@ -1,4 +1,4 @@
-//! A platform on this machine that performs one given act per request.
+//! A platform on this machine that answers each request with an act.
 
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use toolwarrant::base::ignore_poison;
 use url::Url;
 
 #[derive(Clone, Debug)]
-pub(super) enum PlatformAct {
+pub(in crate::platforms::armcloud) enum PlatformAct {
     Answer(u16, String, String),
     /// Writes this and resets the connection.
     Cut(String),
@@ -17,40 +17,47 @@ pub(super) enum PlatformAct {
 }
 
 impl PlatformAct {
-    pub(super) fn json(status: u16, body: Value) -> Self {
+    pub(in crate::platforms::armcloud) fn json(status: u16, body: Value) -> Self {
         Self::Answer(status, "Content-Type: application/json\r\n".to_owned(), body.to_string())
     }
 
-    pub(super) fn html(status: u16) -> Self {
+    pub(in crate::platforms::armcloud) fn html(status: u16) -> Self {
         Self::Answer(status, "Content-Type: text/html\r\nLocation: /else\r\n".to_owned(), "<html>".to_owned())
     }
 }
 
-/// The last act is repeated.
-pub(super) struct Platform {
-    pub(super) url: Url,
-    pub(super) acts: Vec<PlatformAct>,
+type Respond = dyn Fn(usize, &str) -> PlatformAct + Send + Sync;
+
+pub(in crate::platforms::armcloud) struct Platform {
+    pub(in crate::platforms::armcloud) url: Url,
     requests: Arc<Mutex<Vec<String>>>,
     tasks: JoinSet<()>,
 }
 
 impl Platform {
+    /// Repeats the last act.
     pub(super) async fn start(acts: Vec<PlatformAct>) -> Self {
+        Self::respond(move |number, _| acts[number.min(acts.len() - 1)].clone()).await
+    }
+
+    /// Passes the number of a request, from 0, with the request.
+    pub(in crate::platforms::armcloud) async fn respond(
+        act: impl Fn(usize, &str) -> PlatformAct + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let mut tasks = JoinSet::new();
-        let (seen, own) = (requests.clone(), acts.clone());
+        let (requests, act) = (Arc::new(Mutex::new(Vec::new())), Arc::new(act));
+        let (mut tasks, seen) = (JoinSet::new(), requests.clone());
         tasks.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                open.spawn(serve(stream, own.clone(), seen.clone()));
+                open.spawn(serve(stream, act.clone(), seen.clone()));
             }
         });
-        Self { url, acts, requests, tasks }
+        Self { url, requests, tasks }
     }
 
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(in crate::platforms::armcloud) fn requests(&self) -> Vec<String> {
         ignore_poison(self.requests.lock()).clone()
     }
 
@@ -60,12 +67,12 @@ impl Platform {
     }
 }
 
-async fn serve(mut stream: TcpStream, acts: Vec<PlatformAct>, seen: Arc<Mutex<Vec<String>>>) {
+async fn serve(mut stream: TcpStream, act: Arc<Respond>, seen: Arc<Mutex<Vec<String>>>) {
     while let Some(request) = read(&mut stream).await {
         let act = {
             let mut seen = ignore_poison(seen.lock());
-            seen.push(request);
-            acts[(seen.len() - 1).min(acts.len() - 1)].clone()
+            seen.push(request.clone());
+            act(seen.len() - 1, &request)
         };
         match act {
             PlatformAct::Answer(status, headers, body) => {
