@@ -39,7 +39,7 @@ impl Double {
     }
 
     pub(crate) async fn journal(&self, kind: &str, pad: &str) -> Vec<Value> {
-        let lines = self.0.journal(0).await.expect("lines").into_iter();
+        let lines = self.0.journal().await.expect("lines").into_iter();
         lines.filter(|line| line["kind"] == kind && line["pad"] == pad).collect()
     }
 
@@ -47,7 +47,7 @@ impl Double {
         let is_one = |line: &Value| {
             line["kind"] == "request" && line["endpoint"].as_str().is_some_and(|name| name.ends_with(endpoint))
         };
-        self.0.journal(0).await.expect("lines").into_iter().filter(is_one).collect()
+        self.0.journal().await.expect("lines").into_iter().filter(is_one).collect()
     }
 
     pub(crate) async fn replace(&self, pad: &str) -> String {

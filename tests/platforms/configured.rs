@@ -81,6 +81,14 @@ impl Site {
     }
 }
 
+/// Returns a site with this many phones of an account, its double, and the program that serves it.
+async fn lab(pads: u32, head: &str, flags: &[&str]) -> (Site, Double, Program) {
+    let (site, double) = (Site::new(), Double::start(pads, FAST).await);
+    site.configure(&format!("{head}{}", site.table("lab", &double)));
+    let program = site.start(pads as usize, flags).await;
+    (site, double, program)
+}
+
 fn echo() -> String {
     // No other test listens on this address.
     let free = TcpListener::bind("127.0.0.9:0").and_then(|port| port.local_addr()).expect("a free port");

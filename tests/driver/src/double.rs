@@ -56,9 +56,8 @@ impl DoubleProcess {
         codes.map(|code| Ok(code.context("pad_code")?.to_owned())).collect()
     }
 
-    pub async fn journal(&self, after: u64) -> Result<Vec<Value>> {
-        let journal = self.get(&format!("journal?after={after}")).await?;
-        Ok(journal["entries"].as_array().context("entries")?.clone())
+    pub async fn journal(&self) -> Result<Vec<Value>> {
+        Ok(self.get("journal").await?.as_array().context("lines")?.clone())
     }
 
     /// Writes the credentials into files of a folder.

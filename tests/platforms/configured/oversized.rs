@@ -1,9 +1,9 @@
 //! Answers of a platform that are made to cost memory or time.
 
-use super::{FAST, Site, id};
+use super::{FAST, Site, id, lab};
 use crate::harness::double::Double;
 use crate::harness::program::Program;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -26,15 +26,11 @@ fn memory(program: &Program) -> (u64, u64) {
 
 #[tokio::test]
 async fn a_list_of_zeros_takes_at_most_eight_times_its_length_and_all_is_given_back() {
-    let site = Site::new();
-    let double = Double::start(2, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, &[]).await;
+    let (site, double, program) = lab(2, "", &[]).await;
     let phone = json!({"device_id": id("lab", &double.codes().await[0])});
     program.call("get_device", phone.clone()).await.expect("a phone");
-    let only = |value: Value| json!({"value": value, "endpoint": "userPadList"});
-    let zeros = json!({"shape": only(json!("zeros")), "body_bytes": only(json!(LENGTH - 100))});
-    double.switch(None, &zeros).await;
+    let zeros = json!({"value": LENGTH - 100, "endpoint": "userPadList"});
+    double.switch(None, &json!({"zeros": zeros})).await;
     let (before, _) = memory(&program);
     let (_, said) = site.operate("platform check lab").await;
     let (after, peak) = memory(&program);

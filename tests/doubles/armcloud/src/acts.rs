@@ -72,6 +72,5 @@ fn proxy(input: &Members) -> Option<Proxy> {
         port: u16::try_from(input.number("port")?).ok()?,
         scheme: input.text("scheme")?.to_owned(),
         login: login.iter().any(|part| !part.is_empty()).then(|| login.join(":")),
-        bypass: Vec::new(),
     })
 }

@@ -9,11 +9,11 @@ use crate::endpoints::{RESTART, SHELL};
 use crate::faults::{Faults, Instead};
 use crate::proxies;
 use crate::shell;
-use crate::switches::{Asked, Switch, Switches};
+use crate::switches::{Asked, Shell, Switches};
 use crate::tasks::wait;
 use crate::truth::{Pad, Seat};
 use crate::world::{World, now};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn answer(world: &World, service: &str) -> Result<String, String> {
         "reconnect" => Ok(format!("reconnecting {serial} [device]\n")),
         "features" => {
             let seat = reach(world, serial)?;
-            let is_old = world.switches().look_flag(Switch::AdbOld, seat);
+            let is_old = world.switches().look(seat, |set| &set.adb_old) == Some(true);
             Ok(if is_old { "cmd" } else { "shell_v2,cmd" }.to_owned())
         }
         _ => Err(unknown()),
@@ -106,13 +106,13 @@ fn list(world: &World) -> String {
 }
 
 fn state(switches: &Switches, pad: &Pad, serial: &str) -> Option<String> {
-    let lag = switches.time(Switch::Lag, pad.seat);
+    let lag = switches.look(pad.seat, |set| &set.lag_ms).unwrap_or_default();
     let usual = if pad.at(now().saturating_sub(lag)).pad_status == 10 { "device" } else { "offline" };
-    match switches.look(Switch::AdbState, pad.seat).and_then(Value::as_str) {
-        _ if serial.ends_with(NETWORK) => pad.is_connected.then(|| usual.to_owned()),
-        Some("absent") => None,
-        state => Some(state.unwrap_or(usual).to_owned()),
+    if serial.ends_with(NETWORK) {
+        return pad.is_connected.then(|| usual.to_owned());
     }
+    let state = switches.look(pad.seat, |set| &set.adb_state);
+    Some(state.unwrap_or_else(|| usual.to_owned())).filter(|state| state != "absent")
 }
 
 fn reach(world: &World, serial: &str) -> Result<Seat, String> {
@@ -128,7 +128,7 @@ fn reach(world: &World, serial: &str) -> Result<Seat, String> {
 
 /// Lets two pads change places, as when a router gives their addresses again.
 fn swap(world: &World, seat: Seat) {
-    let other = world.switches().look(Switch::AdbSwapsWith, seat).and_then(Value::as_str).map(str::to_owned);
+    let other = world.switches().look(seat, |set| &set.adb_swaps_with);
     let mut truth = world.truth();
     if let Some(other) = other.and_then(|code| truth.find(&code)) {
         truth.pad_mut(seat).leads_to = Some(other);
@@ -148,20 +148,20 @@ async fn serve_pad(world: &Arc<World>, mut stream: TcpStream, serial: &str) -> i
     let (faults, shell, is_old) = {
         let mut switches = world.switches();
         let faults = Faults::take(&mut switches, asked);
-        (faults, switches.take_text(Switch::Shell, asked), switches.look_flag(Switch::AdbOld, seat))
+        (faults, switches.take(asked, |set| &mut set.shell), switches.look(seat, |set| &set.adb_old))
     };
     if waits {
         swap(world, seat);
     }
     wait(faults.stall).await;
     let is_started = world.truth().pad(seat).is_started();
-    match (service.strip_prefix("shell,v2,raw:"), &faults.instead, shell.as_deref()) {
+    match (service.strip_prefix("shell,v2,raw:"), &faults.instead, shell) {
         _ if !is_started => hold(stream).await,
-        (Some(_), None, Some("hangs")) => hold(stream).await,
+        (Some(_), None, Some(Shell::Hangs)) => hold(stream).await,
         (Some(_), None, Some(how)) => {
-            stream.write_all(&[b"OKAY".to_vec(), frame(3, &[u8::from(how == "fails")])].concat()).await
+            stream.write_all(&[b"OKAY".to_vec(), frame(3, &[u8::from(how == Shell::Fails)])].concat()).await
         }
-        (Some(script), None | Some(Instead::Drop), _) if !is_old => {
+        (Some(script), None | Some(Instead::Drop), _) if is_old != Some(true) => {
             stream.write_all(b"OKAY").await?;
             run(world, stream, seat, (script, waits), &faults).await
         }

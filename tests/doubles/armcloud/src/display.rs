@@ -9,9 +9,18 @@ pub(crate) struct Display {
     pub(crate) height: u32,
     /// Zeros after the picture fill it up.
     pub(crate) bytes: usize,
-    pub(crate) fault: Option<String>,
+    pub(crate) fault: Option<ScreenFault>,
 }
 
-impl Display {
-    pub(crate) const FAULTS: [&str; 4] = ["no_picture", "endless", "silent", "turns"];
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ScreenFault {
+    /// Prints a text.
+    NoPicture,
+    /// Never stops printing.
+    Endless,
+    /// Prints nothing, and does not end.
+    Silent,
+    /// Turns each second picture.
+    Turns,
 }

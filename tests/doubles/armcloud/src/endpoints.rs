@@ -1,5 +1,5 @@
-//! The endpoints, with the paths that each has on VMOS Cloud and VSPhone, and on ARMCloud. The acts
-//! of the host and of adb have names without paths.
+//! The endpoints of VMOS Cloud and VSPhone, with the names of their paths. The acts of the host and
+//! of adb have names without paths.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -9,8 +9,6 @@ pub(crate) enum Call {
     Restart,
     TimingOn,
     TimingOff,
-    StorageOn,
-    StorageOff,
     SetProxy,
     AsyncCommand,
     TaskDetail,
@@ -21,34 +19,26 @@ pub(crate) enum Call {
 pub(crate) struct Endpoint {
     pub(crate) call: Call,
     pub(crate) name: &'static str,
-    /// It has a path under `padApi`, whose last part is its name.
-    pads: bool,
-    armcloud: Option<&'static str>,
 }
 
 const PREFIXES: [&str; 2] = ["/vcpcloud/api/padApi/", "/vsphone/api/padApi/"];
 
-pub(crate) const ENDPOINTS: [Endpoint; 12] = [
-    at(Call::Infos, "infos", true, Some("/openapi/open/pad/infos")),
-    at(Call::UserPadList, "userPadList", true, None),
-    at(Call::CodeChanges, "queryPadIdChangeRecords", true, None),
-    at(Call::Restart, RESTART, true, Some("/openapi/open/pad/restart")),
-    at(Call::TimingOn, "timingPadOn", true, None),
-    at(Call::TimingOff, "timingPadOff", true, None),
-    at(Call::StorageOn, "netStorageOn", false, Some("/openapi/open/pad/v2/net/storage/batch/boot/on")),
-    at(Call::StorageOff, "netStorageOff", false, Some("/openapi/open/pad/v2/net/storage/batch/off")),
-    at(Call::SetProxy, "setProxy", true, Some("/openapi/open/network/proxy/set")),
-    at(Call::AsyncCommand, "asyncCmd", true, Some("/openapi/open/pad/asyncCmd")),
-    at(Call::TaskDetail, "padTaskDetail", true, Some("/task-center/open/task/padTaskDetail")),
-    at(Call::Token, "stsTokenByPadCode", true, Some("/openapi/open/token/stsTokenByPadCode")),
+const ENDPOINTS: [Endpoint; 10] = [
+    Endpoint { call: Call::Infos, name: "infos" },
+    Endpoint { call: Call::UserPadList, name: "userPadList" },
+    Endpoint { call: Call::CodeChanges, name: "queryPadIdChangeRecords" },
+    Endpoint { call: Call::Restart, name: RESTART },
+    Endpoint { call: Call::TimingOn, name: "timingPadOn" },
+    Endpoint { call: Call::TimingOff, name: "timingPadOff" },
+    Endpoint { call: Call::SetProxy, name: "setProxy" },
+    Endpoint { call: Call::AsyncCommand, name: "asyncCmd" },
+    Endpoint { call: Call::TaskDetail, name: "padTaskDetail" },
+    Endpoint { call: Call::Token, name: "stsTokenByPadCode" },
 ];
 
 pub(crate) fn find(path: &str) -> Option<&'static Endpoint> {
-    let name = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
-    ENDPOINTS.iter().find(|endpoint| {
-        let by_name = endpoint.pads && name == Some(endpoint.name);
-        by_name || endpoint.armcloud == Some(path)
-    })
+    let name = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix))?;
+    ENDPOINTS.iter().find(|endpoint| endpoint.name == name)
 }
 
 /// A command over adb that changes nothing.
@@ -60,8 +50,4 @@ pub(crate) const ACTS: [&str; 5] = ["start", "stop", "status", "set-proxy", "cle
 
 pub(crate) fn names() -> Vec<&'static str> {
     ENDPOINTS.iter().map(|endpoint| endpoint.name).chain([SHELL]).chain(ACTS).collect()
-}
-
-const fn at(call: Call, name: &'static str, pads: bool, armcloud: Option<&'static str>) -> Endpoint {
-    Endpoint { call, name, pads, armcloud }
 }

@@ -1,7 +1,7 @@
 //! The effects of the switches on one request. All are taken at once, when the request has been
 //! authenticated: a switch that is limited to some calls counts each request to which it applies.
 
-use crate::switches::{Asked, Switch, Switches};
+use crate::switches::{Asked, Switches};
 use crate::wire::Cut;
 
 #[derive(Debug)]
@@ -27,33 +27,28 @@ pub(crate) struct Spoiling {
     pub(crate) stall: u64,
     pub(crate) cut: Option<Cut>,
     pub(crate) half: bool,
-    pub(crate) shape: Option<String>,
-    pub(crate) body_bytes: usize,
+    pub(crate) zeros: Option<usize>,
 }
 
 impl Faults {
     pub(crate) fn take(switches: &mut Switches, asked: Asked<'_>) -> Self {
-        let positive = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
-        let drop = switches.take_flag(Switch::DropBefore, asked).then_some(Instead::Drop);
-        let status = switches.take_number(Switch::HttpStatus, asked).and_then(|status| u16::try_from(status).ok());
-        let instead = status.map(Instead::Html);
-        let code = switches.take_number(Switch::Code, asked).map(Instead::Code);
+        let drop = switches.is_set(asked, |set| &mut set.drop_before_acting).then_some(Instead::Drop);
+        let status = switches.take(asked, |set| &mut set.http_status).map(Instead::Html);
+        let code = switches.take(asked, |set| &mut set.code).map(Instead::Code);
         let cuts = [
-            (Switch::DropAfter, Cut::Close),
-            (Switch::ResetBefore, Cut::Reset),
-            (Switch::ResetAfter, Cut::ResetAfterFirstByte),
+            switches.is_set(asked, |set| &mut set.drop_after_acting).then_some(Cut::Close),
+            switches.is_set(asked, |set| &mut set.reset_before_answer).then_some(Cut::Reset),
+            switches.is_set(asked, |set| &mut set.reset_after_first_byte).then_some(Cut::ResetAfterFirstByte),
         ];
         Self {
-            stall: positive(switches.take_number(Switch::Stall, asked)),
-            instead: drop.or(instead).or(code),
-            code_after: switches.take_number(Switch::CodeAfter, asked),
+            stall: switches.take(asked, |set| &mut set.stall_ms).unwrap_or_default(),
+            instead: drop.or(status).or(code),
+            code_after: switches.take(asked, |set| &mut set.code_after_acting),
             spoiling: Spoiling {
-                stall: positive(switches.take_number(Switch::StallAnswer, asked)),
-                cut: cuts.into_iter().find_map(|(switch, cut)| switches.take_flag(switch, asked).then_some(cut)),
-                half: switches.take_flag(Switch::HalfBody, asked),
-                shape: switches.take_text(Switch::Shape, asked),
-                body_bytes: usize::try_from(positive(switches.take_number(Switch::BodyBytes, asked)))
-                    .unwrap_or_default(),
+                stall: switches.take(asked, |set| &mut set.stall_answer_ms).unwrap_or_default(),
+                cut: cuts.into_iter().flatten().next(),
+                half: switches.is_set(asked, |set| &mut set.half_body),
+                zeros: switches.take(asked, |set| &mut set.zeros),
             },
         }
     }

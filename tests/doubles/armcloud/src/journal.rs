@@ -1,10 +1,10 @@
 //! The journal: one line of JSON for each request and for each effect. It never contains a password
 //! or a token.
 //!
-//! `kind` is `request` (a call and its answer), `did` (an effect and its time), or `traffic` (a
-//! request from a pad and its source address).
+//! `kind` is `request` (a call and its answer), `did` (an effect and its time), or `adb` (a service
+//! that a client of the adb server asked for).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 struct Lines {
     written: u64,
-    kept: VecDeque<String>,
+    kept: VecDeque<Value>,
     file: Option<File>,
 }
 
@@ -42,7 +42,7 @@ impl Journal {
         if let Value::Object(members) = entry {
             line.extend(members);
         }
-        let line = Value::Object(line).to_string();
+        let line = Value::Object(line);
         if let Some(file) = &mut lines.file
             && let Err(error) = file.write_all(format!("{line}\n").as_bytes())
         {
@@ -54,12 +54,8 @@ impl Journal {
         }
     }
 
-    /// Returns `{"last": number of the last line, "entries": [...]}`.
-    pub(crate) fn after(&self, after: u64) -> Value {
+    pub(crate) fn show(&self) -> Value {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = lines.written - lines.kept.len() as u64;
-        let skipped = usize::try_from(after.saturating_sub(first)).unwrap_or(usize::MAX);
-        let parsed = lines.kept.iter().skip(skipped).filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        json!({"last": lines.written, "entries": parsed.collect::<Vec<_>>()})
+        lines.kept.iter().cloned().collect()
     }
 }

@@ -1,5 +1,5 @@
-//! A double of VMOS Cloud, VSPhone and ARMCloud, and of an adb server: it simulates a fleet of pads
-//! on one machine. Switches make it deviate from the originals. A journal records every effect. The
+//! A double of VMOS Cloud and VSPhone, and of an adb server: it simulates a fleet of pads on one
+//! machine. Switches make it deviate from the originals. A journal records every effect. The
 //! product uses nothing of this crate.
 
 // Requests and their authentication.

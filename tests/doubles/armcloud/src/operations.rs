@@ -5,7 +5,7 @@ use crate::endpoints::{Call, Endpoint};
 use crate::requests::{Members, Refusal, missing};
 use crate::switches::Asked;
 use crate::tasks::{self, Deed, Plan};
-use crate::truth::{Kind, Proxy, Seat};
+use crate::truth::{Proxy, Seat};
 use crate::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
 
 /// Answers in a format that the vendor does not document.
 pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
-    let is_timing = |seat: &&Seat| world.truth().pad(**seat).kind == Kind::Timing;
+    let is_timing = |seat: &&Seat| seat.is_paid_by_time();
     if operation.seats.iter().filter(is_timing).count() < operation.seats.len() {
         return Answer::refusal(500, "this operation is only supported for timing pads");
     }
@@ -50,47 +50,12 @@ pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-pub(crate) fn storage(world: &Arc<World>, operation: Operation<'_>) -> Answer {
-    let is_on = operation.endpoint.call == Call::StorageOn;
-    let (mut successes, mut failures) = (Vec::new(), Vec::new());
-    let mut answer = Answer::ok(Value::Null);
-    for seat in operation.seats {
-        let (code, kind, status) = {
-            let truth = world.truth();
-            let pad = truth.pad(*seat);
-            (pad.code.clone(), pad.kind, pad.condition.pad_status)
-        };
-        let refused = match (kind, is_on, status) {
-            (Kind::Ordinary | Kind::Timing, _, _) => Some((110_071, "not a net storage pad")),
-            (_, true, 20) => Some((111_070, "the pad is booting")),
-            (_, false, 19) => Some((111_076, "the pad is shutting down")),
-            (_, true, 18 | 22) | (_, false, 10 | 21) => None,
-            (_, true, _) => Some((111_071, "the pad is not shut down")),
-            (_, false, _) => Some((111_078, "the pad is not running")),
-        };
-        if let Some((errcode, msg)) = refused {
-            failures.push(json!({"padCode": code, "errCode": errcode, "errMsg": msg}));
-            continue;
-        }
-        let deed = if is_on { Deed::PowerOn } else { Deed::PowerOff };
-        let submitted = submit(world, operation.endpoint, *seat, deed);
-        answer.tasks.push(submitted);
-        successes.push(json!({"taskId": submitted, "padCode": code, "vmStatus": i64::from(!is_on), "taskStatus": 1}));
-    }
-    answer.data = json!({"successList": successes, "failList": failures});
-    answer
-}
-
 pub(crate) fn token(world: &World, seat: Seat) -> Answer {
     let digits = world.fresh("token");
     let token =
         format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..32]);
-    let mut truth = world.truth();
-    let pad = truth.pad_mut(seat);
-    pad.sessions.push(token.clone());
-    let entry = json!({"operation": "token", "pad": pad.code});
-    drop(truth);
-    world.did(entry);
+    let code = world.truth().pad(seat).code.clone();
+    world.did(json!({"operation": "token", "pad": code}));
     Answer::ok(json!({"token": token}))
 }
 
@@ -102,8 +67,8 @@ fn submit(world: &Arc<World>, endpoint: &'static Endpoint, seat: Seat, deed: Dee
 fn deed(call: Call, body: &Members) -> Result<Deed, Refusal> {
     match call {
         Call::Restart => Ok(Deed::Restart),
-        Call::TimingOn | Call::StorageOn => Ok(Deed::PowerOn),
-        Call::TimingOff | Call::StorageOff => Ok(Deed::PowerOff),
+        Call::TimingOn => Ok(Deed::PowerOn),
+        Call::TimingOff => Ok(Deed::PowerOff),
         Call::SetProxy => proxy(body),
         _ => {
             let script = body.text("scriptContent").ok_or_else(|| missing("scriptContent"))?;
@@ -125,12 +90,10 @@ fn proxy(body: &Members) -> Result<Deed, Refusal> {
     if login.iter().any(|part| part.contains('|')) {
         return Err(missing("account"));
     }
-    let bypass = ["bypassIpList", "bypassDomainList"].iter().filter_map(|list| body.texts(list)).flatten();
     Ok(Deed::SetProxy(Some(Proxy {
         host: host.to_owned(),
         port,
         scheme: body.text("proxyName").unwrap_or("socks5").to_owned(),
         login: login.iter().any(|part| !part.is_empty()).then(|| login.join(":")),
-        bypass: bypass.map(str::to_owned).collect(),
     })))
 }

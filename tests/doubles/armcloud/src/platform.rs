@@ -1,21 +1,21 @@
 //! One request to the platform: its signature, the faults from the switches, its effect, and its
 //! answer.
 
-use crate::answers::{self, Answer, Dress, dress, refusal};
+use crate::answers::{self, Answer, dress, refusal};
 use crate::endpoints::{self, Call, Endpoint};
 use crate::faults::{Faults, Instead, Spoiling};
 use crate::operations::{self, Operation};
 use crate::reads;
 use crate::requests::{Members, Refusal, missing};
-use crate::sign::{Scheme, Signed, Verifier};
+use crate::sign::{Signed, Verifier};
 use crate::switches::Asked;
 use crate::truth::Seat;
 use crate::wire::{Connection, Cut};
 use crate::world::{World, now};
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::Response;
 use axum::http::request::Parts;
-use axum::http::{Method, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,9 +24,8 @@ use std::time::Duration;
 const BODY_MAX: usize = 4 << 20;
 
 /// A request that passed authentication, or does not need it.
-struct Told<'a> {
+struct Told {
     endpoint: &'static Endpoint,
-    path: &'a str,
     body: Members,
     codes: Vec<String>,
     seats: Vec<Seat>,
@@ -50,9 +49,8 @@ async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body:
         log(world, json!({"path": path, "accepted": false, "http": 404, "answer": "sent"}));
         return answers::html(404);
     };
-    let told = parse_call(world, endpoint, path, body);
-    let (query, is_get) = (head.uri.query().unwrap_or_default(), head.method == Method::GET);
-    if let Err(refused) = verify(world, &told, &Signed { headers: &head.headers, path, query, body, is_get }) {
+    let told = parse_call(world, endpoint, body);
+    if let Err(refused) = verify(world, &Signed { headers: &head.headers, path, body }) {
         return to_response(world, &told, refused.into(), &mut Spoiling::default()).0;
     }
     let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
@@ -77,7 +75,7 @@ async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body:
     finish(world, &told, answer, spoiling, connection).await
 }
 
-fn parse_call<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
+fn parse_call(world: &World, endpoint: &'static Endpoint, bytes: &[u8]) -> Told {
     // A body that is not an object is refused after the check of the signature.
     let body = Members::read(bytes).unwrap_or_default();
     let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
@@ -86,34 +84,20 @@ fn parse_call<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, byt
     let of_tasks: Vec<Seat> = tasks.filter_map(|id| truth.tasks.get(&id).map(|task| task.seat)).collect();
     let seats = codes.iter().filter_map(|code| truth.find(code)).chain(of_tasks).collect();
     drop(truth);
-    Told { endpoint, path, body, codes, seats }
+    Told { endpoint, body, codes, seats }
 }
 
-fn verify(world: &World, told: &Told<'_>, signed: &Signed<'_>) -> Result<(), Refusal> {
-    let seconds = i64::try_from(world.platform_time() / 1_000).unwrap_or_default();
-    // ARMCloud does not support V2.
-    let armcloud = !is_vmos(told.path);
-    let only = (armcloud && signed.headers.contains_key("x-access-key")).then_some(Scheme::V4);
-    let (access_key, secret_key) = (world.access_key.as_str(), world.secret_key.as_str());
-    let verifier = Verifier { access_key, secret_key, now: seconds, only };
-    let scheme = verifier.verify(signed)?;
-    if scheme == Scheme::Authver && !armcloud {
-        return Err(refusal(2032));
-    }
-    if signed.is_get {
-        return Err(Refusal::new(100_012, "the request method is not supported"));
-    }
+fn verify(world: &World, signed: &Signed<'_>) -> Result<(), Refusal> {
+    let now = i64::try_from(world.platform_time() / 1_000).unwrap_or_default();
+    let (access_key, secret_key) = (world.access_key, world.secret_key);
+    Verifier { access_key, secret_key, now }.verify(signed)?;
     Members::read(signed.body).map(drop)
 }
 
-fn is_vmos(path: &str) -> bool {
-    path.starts_with("/vcpcloud/") || path.starts_with("/vsphone/")
-}
-
-fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
-    let Told { endpoint, path, body, codes: _, seats: _ } = told;
+fn act(world: &Arc<World>, told: &Told) -> Answer {
+    let Told { endpoint, body, codes: _, seats: _ } = told;
     match endpoint.call {
-        Call::Infos => return reads::pages(world, body, is_vmos(path)),
+        Call::Infos => return reads::pages(world, body),
         Call::UserPadList => return reads::seat_list(world, body),
         Call::CodeChanges => return reads::code_changes(world),
         Call::TaskDetail => return reads::task_detail(world, body),
@@ -128,13 +112,12 @@ fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
         (Call::Token, [seat]) => operations::token(world, *seat),
         (Call::Token, _) => missing("padCode").into(),
         (Call::TimingOn | Call::TimingOff, _) => operations::timing(world, operation),
-        (Call::StorageOn | Call::StorageOff, _) => operations::storage(world, operation),
         _ => operations::flat(world, operation),
     }
 }
 
-fn find_pads(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
-    let Told { endpoint, path: _, body, codes, seats } = told;
+fn find_pads(world: &World, told: &Told) -> Result<Vec<Seat>, Refusal> {
+    let Told { endpoint, body, codes, seats } = told;
     if codes.is_empty() {
         return Err(missing(if endpoint.call == Call::Token { "padCode" } else { "padCodes" }));
     }
@@ -151,7 +134,7 @@ fn find_pads(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
 
 async fn finish(
     world: &World,
-    told: &Told<'_>,
+    told: &Told,
     answer: Answer,
     mut spoiling: Spoiling,
     connection: &Connection,
@@ -164,8 +147,8 @@ async fn finish(
     response
 }
 
-fn to_response(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
-    let Spoiling { stall: _, cut, half, shape, body_bytes } = spoiling;
+fn to_response(world: &World, told: &Told, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
+    let Spoiling { stall: _, cut, half, zeros } = spoiling;
     let fate = match cut {
         Some(Cut::Close) => "dropped",
         Some(Cut::Reset) => "reset before its first byte",
@@ -181,13 +164,12 @@ fn to_response(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Sp
             "code": code, "why": msg, "tasks": tasks, "answer": fate,
         }),
     );
-    let trace = world.fresh("trace").chars().take(12).collect();
-    let (shape, body_bytes) = (shape.take(), *body_bytes);
-    dress(answer, Dress { ts: world.platform_time(), trace, shape, body_bytes })
+    let trace = world.fresh("trace").chars().take(12).collect::<String>();
+    dress(answer, world.platform_time(), trace, *zeros)
 }
 
 /// Records an answer that is not an envelope: the call had no effect.
-fn without(world: &World, told: &Told<'_>, fate: &str, response: Response<Body>) -> Response<Body> {
+fn without(world: &World, told: &Told, fate: &str, response: Response<Body>) -> Response<Body> {
     let (endpoint, pads, http) = (told.endpoint.name, &told.codes, response.status().as_u16());
     log(world, json!({"endpoint": endpoint, "pads": pads, "accepted": false, "http": http, "answer": fate}));
     response

@@ -2,7 +2,6 @@
 
 use crate::adb;
 use crate::control::{self, Control};
-use crate::endpoints;
 use crate::host;
 use crate::journal::Journal;
 use crate::net;
@@ -10,10 +9,11 @@ use crate::platform;
 use crate::switches;
 use crate::tools;
 use crate::wire::{Connection, Door, Port};
-use crate::world::{Beginning, World};
-use anyhow::{Context as _, Result, anyhow, ensure};
+use crate::world::World;
+use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use clap::Parser;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -26,8 +26,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Simulates VMOS Cloud and VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud
-/// (/openapi, /task-center) on this machine, with an adb server in front of the same phones.
+/// Simulates VMOS Cloud and VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) on this machine,
+/// with an adb server in front of the same phones.
 ///
 /// The first line on stdout is JSON: the `url` of the platform, the address of the `adb` server,
 /// the `control` URL of switches, state and journal, the keys of the account, and the first `pads`.
@@ -45,20 +45,10 @@ struct Flags {
     /// The number of pads
     #[arg(long, default_value_t = 12)]
     pads: usize,
-    /// The account's access key
-    #[arg(long, default_value = "AKTEST0123456789")]
-    access_key: String,
-    /// The account's secret key
-    #[arg(long, default_value = "SKTEST9876543210")]
-    secret_key: String,
-    /// The seed that the fleet is generated from
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Appends the journal to this file
     #[arg(long)]
     journal: Option<PathBuf>,
-    /// Sets a switch for all pads from the start; VALUE is JSON. `GET /double/switches` lists the
-    /// switches
+    /// Sets a switch of `src/switches.rs` for all pads from the start; VALUE is JSON
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -88,7 +78,7 @@ pub(crate) fn run() -> ExitCode {
 
 #[tokio::main]
 async fn serve(flags: Flags) -> Result<()> {
-    let Flags { listen, adb_listen, pads, access_key, secret_key, seed, journal, set } = flags;
+    let Flags { listen, adb_listen, pads, journal, set } = flags;
     for (flag, address) in [("listen", listen), ("adb-listen", adb_listen)] {
         let is_own = address.ip().is_loopback() && address.is_ipv4();
         ensure!(is_own, "`--{flag} {address}` must be an address of 127.0.0.0/8");
@@ -101,16 +91,8 @@ async fn serve(flags: Flags) -> Result<()> {
     let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
     let folder = folder()?;
     let urls = (format!("http://{}", port.address()), format!("http://{}/double", control.local_addr()?));
-    let world = Arc::new(World::new(Beginning {
-        access_key,
-        secret_key,
-        pads,
-        seed,
-        journal: Journal::new(file),
-        control: urls.1.clone(),
-        adb: adb.address(),
-        folder: folder.path().to_owned(),
-    }));
+    let journal = Journal::new(file);
+    let world = Arc::new(World::new(pads, journal, (urls.1.clone(), adb.address()), folder.path().to_owned()));
     world.switches().set(None, from_flags(&set)?);
     let (closed, is_closed) = watch::channel(false);
     let (open, is_open) = watch::channel(false);
@@ -178,7 +160,7 @@ fn from_flags(set: &[String]) -> Result<switches::Set> {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         written.insert(name.to_owned(), value);
     }
-    switches::parse(&written, true, &endpoints::names()).map_err(|why| anyhow!("--set: {why}"))
+    switches::Set::deserialize(Value::Object(written)).context("--set")
 }
 
 fn hello(world: &World, (url, control): &(String, String)) -> Value {

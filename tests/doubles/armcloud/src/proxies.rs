@@ -2,14 +2,13 @@
 //! opens to one leads to [`serve_phone`]. Its requests leave from [the address of the
 //! proxy](crate::addresses::of_proxy).
 
-use crate::addresses;
 use crate::net;
-use crate::switches::{Asked, Switch};
+use crate::switches::Asked;
+use crate::traffic::exit;
 use crate::truth::Seat;
-use crate::world::{World, now};
+use crate::world::World;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::json;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -43,7 +42,8 @@ impl ProxyConnection {
 
     async fn connection(&self, mut stream: TcpStream) -> io::Result<()> {
         let mut first = [0];
-        if stream.peek(&mut first).await? == 0 || self.world.switches().take_flag(Switch::ProxyDead, self.scope()) {
+        let is_open = stream.peek(&mut first).await? > 0;
+        if !is_open || self.world.switches().is_set(self.scope(), |set| &mut set.proxy_dead) {
             return Ok(());
         }
         if first == [5] { self.socks(&mut stream).await } else { self.http(&mut stream).await }
@@ -112,27 +112,15 @@ impl ProxyConnection {
     }
 
     async fn reach(&self, host: &str, port: u16) -> ProxyOutcome {
-        let (own, asked) = ((self.host.as_str(), self.port), self.scope());
-        let (lie, forwarder, rotates) = {
+        let asked = self.scope();
+        let source = {
             let mut switches = self.world.switches();
-            let lie = switches.take_text(Switch::ProxyLies, asked);
-            let forwarder = switches.take_address(Switch::Forwarder, asked);
-            (lie, forwarder, switches.take_flag(Switch::ProxyRotates, asked))
+            if let Some(body) = switches.take(asked, |set| &mut set.proxy_lies) {
+                return ProxyOutcome::Told(body);
+            }
+            let forwarder = switches.take(asked, |set| &mut set.forwarder);
+            forwarder.unwrap_or_else(|| exit(&self.world, &mut switches, asked, (&self.host, self.port)))
         };
-        let source = match (forwarder, rotates) {
-            (Some(forwarder), _) => forwarder,
-            (None, true) => addresses::of_rotating_proxy(own.0, own.1, self.world.rotate()),
-            (None, false) => addresses::of_proxy(own.0, own.1),
-        };
-        let way = if lie.is_some() { "answered by the proxy".to_owned() } else { source.to_string() };
-        let proxy = format!("{}:{}", own.0, own.1);
-        let pad = self.world.truth().pad(self.seat).code.clone();
-        let entry =
-            json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": "command", "way": way});
-        self.world.journal.write(now(), "traffic", entry);
-        if let Some(body) = lie {
-            return ProxyOutcome::Told(body);
-        }
         let Some(to) = net::resolve(host) else { return ProxyOutcome::Nobody };
         net::connect(source, to, port).await.map_or(ProxyOutcome::Nobody, ProxyOutcome::Stream)
     }
@@ -142,15 +130,15 @@ impl ProxyConnection {
             ProxyOutcome::Nobody => Ok(()),
             ProxyOutcome::Told(body) => {
                 head(stream).await?;
-                let told = net::reply_text(&body);
-                stream.write_all(&[told.head.as_bytes(), &told.body].concat()).await
+                let length = body.len();
+                stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes()).await
             }
             ProxyOutcome::Stream(mut to) => tokio::io::copy_bidirectional(stream, &mut to).await.map(drop),
         }
     }
 
     fn login(&self) -> Option<String> {
-        self.world.switches().take_text(Switch::ProxyLogin, self.scope())
+        self.world.switches().take(self.scope(), |set| &mut set.proxy_login)
     }
 }
 

@@ -2,24 +2,21 @@
 
 use crate::answers::Answer;
 use crate::requests::{Members, missing};
-use crate::switches::{Switch, Switches};
+use crate::switches::Switches;
 use crate::truth::{Pad, Seat, Truth};
 use crate::world::{World, now};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Milliseconds.
-const MONTH: u64 = 30 * 86_400_000;
-
 struct View<'a> {
     pad: &'a Pad,
     pad_status: i64,
     cvm_status: i64,
-    public: Option<Value>,
+    public: Option<String>,
 }
 
-/// Answers `infos`, which has fewer details on VMOS Cloud than on ARMCloud.
-pub(crate) fn pages(world: &World, body: &Members, is_vmos: bool) -> Answer {
+/// Answers `infos`.
+pub(crate) fn pages(world: &World, body: &Members) -> Answer {
     let Some(page) = body.number("page").and_then(|page| usize::try_from(page).ok()).filter(|page| *page > 0) else {
         return missing("page").into();
     };
@@ -33,7 +30,7 @@ pub(crate) fn pages(world: &World, body: &Members, is_vmos: bool) -> Answer {
     let all: Vec<Seat> = seats(&switches, &truth, named.as_deref()).collect();
     let total = all.len();
     let shown = all.into_iter().skip((page - 1).saturating_mul(rows)).take(rows);
-    let data: Vec<Value> = shown.map(|seat| row(&view(&switches, &truth, seat), is_vmos)).collect();
+    let data: Vec<Value> = shown.map(|seat| row(&view(&switches, &truth, seat))).collect();
     Answer::ok(json!({
         "page": page, "rows": rows, "size": data.len(), "total": total, "totalPage": total.div_ceil(rows), "pageData": data,
     }))
@@ -45,23 +42,14 @@ pub(crate) fn seat_list(world: &World, body: &Members) -> Answer {
     let named = body.text("padCode").filter(|code| !code.is_empty()).map(|code| vec![code]);
     let equipment = body.numbers("equipmentIds").filter(|ids| !ids.is_empty());
     let wanted = equipment.map(|ids| ids.into_iter().filter_map(Seat::of_equipment).collect::<BTreeSet<_>>());
-    let created = truth.pads.first().map_or(0, |pad| pad.created);
-    let dates = [created, created + MONTH].map(local);
     let rows = seats(&switches, &truth, named.as_deref());
     let rows = rows.filter(|seat| wanted.as_ref().is_none_or(|wanted| wanted.contains(seat)));
-    Answer::ok(rows.map(|seat| seat_row(&view(&switches, &truth, seat), &dates)).collect())
+    Answer::ok(rows.map(|seat| seat_row(&view(&switches, &truth, seat))).collect())
 }
 
-/// Returns those of the last three days.
 pub(crate) fn code_changes(world: &World) -> Answer {
-    const THREE_DAYS: u64 = 3 * 86_400_000;
     let truth = world.truth();
-    let young = truth.changes.iter().filter(|change| change.at + THREE_DAYS > now());
-    Answer::ok(
-        young
-            .map(|change| json!({"oldPadCode": change.old, "newPadCode": change.new, "changeTime": local(change.at)}))
-            .collect(),
-    )
+    Answer::ok(truth.changes.iter().map(|(old, new)| json!({"oldPadCode": old, "newPadCode": new})).collect())
 }
 
 /// Answers `padTaskDetail`. A task that is not found has no row.
@@ -81,7 +69,7 @@ pub(crate) fn task_detail(world: &World, body: &Members) -> Answer {
 
 /// Returns true if the platform admits that it knows a pad.
 pub(crate) fn is_known(switches: &Switches, seat: Seat) -> bool {
-    !switches.look_flag(Switch::UnknownPad, seat)
+    switches.look(seat, |set| &set.unknown_pad) != Some(true)
 }
 
 fn seats<'a>(switches: &'a Switches, truth: &'a Truth, named: Option<&[&str]>) -> impl Iterator<Item = Seat> + 'a {
@@ -94,54 +82,37 @@ fn seats<'a>(switches: &'a Switches, truth: &'a Truth, named: Option<&[&str]>) -
 
 fn view<'a>(switches: &Switches, truth: &'a Truth, seat: Seat) -> View<'a> {
     let pad = truth.pad(seat);
-    let condition = pad.at(now().saturating_sub(switches.time(Switch::Lag, seat)));
-    let shown = |switch, value| switches.look_number(switch, seat).unwrap_or(value);
+    let condition = pad.at(now().saturating_sub(switches.look(seat, |set| &set.lag_ms).unwrap_or_default()));
     let (pad_status, cvm_status) = match pad.is_shown_up {
         true => (10, 100),
         false => (condition.pad_status, condition.cvm_status),
     };
     View {
         pad,
-        pad_status: shown(Switch::PadStatus, pad_status),
-        cvm_status: shown(Switch::CvmStatus, cvm_status),
-        public: switches.look(Switch::PublicAddress, seat).cloned(),
+        pad_status: switches.look(seat, |set| &set.pad_status).unwrap_or(pad_status),
+        cvm_status: switches.look(seat, |set| &set.cvm_status).unwrap_or(cvm_status),
+        public: switches.look(seat, |set| &set.public_address),
     }
 }
 
-fn row(view: &View<'_>, is_vmos: bool) -> Value {
+fn row(view: &View<'_>) -> Value {
     let View { pad, pad_status, cvm_status: _, public: _ } = view;
     let number = pad.seat.0;
-    let mut row = json!({
+    json!({
         "padCode": pad.code, "padGrade": "m2-3", "padStatus": pad_status, "groupId": 0, "idcCode": "001",
         "deviceIp": format!("172.31.{}.{}", number / 2_000 % 256, number / 8 % 250 + 1),
         "padIp": format!("10.{}.{}.{}", number / 62_500 % 256, number / 250 % 250, number % 250 + 1), "apps": null,
-    });
-    let more = json!({
-        "padType": "real", "adbOpenStatus": "0", "imageId": "img-26010100001",
-        "imageVersion": format!("android{}", pad.android), "createTime": local(pad.created), "customerAccount": "shop@test",
-        "armServerCode": "ACS32010260000", "deviceCode": format!("AC32010250{:03}", number / 8 % 1_000),
-    });
-    if let (Value::Object(members), false) = (&mut row, is_vmos) {
-        members.extend(more.as_object().cloned().into_iter().flatten());
-    }
-    row
+    })
 }
 
-fn seat_row(view: &View<'_>, [created, expires]: &[String; 2]) -> Value {
+fn seat_row(view: &View<'_>) -> Value {
     let View { pad, pad_status: _, cvm_status, public } = view;
     json!({
         "padCode": pad.code, "padName": pad.name, "equipmentId": pad.seat.equipment(), "userId": 100_200, "cvmStatus": cvm_status,
         "status": 1, "deviceIp": null, "padIp": null, "androidVersion": pad.android, "configName": "M2-3", "goodName": "M2-3",
-        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": created,
-        "signExpirationTime": expires, "signExpirationTimeTamp": pad.created + MONTH,
+        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": "2026-01-01 10:00:00",
+        "signExpirationTime": "2027-01-01 10:00:00", "signExpirationTimeTamp": 1_798_768_800_000_u64,
         "proxyIp": null, "proxyId": null, "ipAddress": "Singapore", "publicIp": public, "groupId": 0, "groupName": null,
         "remark": null, "screenshotLink": null, "maintainContent": null,
     })
-}
-
-/// Formats Chinese time, without a zone.
-fn local(milliseconds: u64) -> String {
-    let time = jiff::Timestamp::from_millisecond(i64::try_from(milliseconds).unwrap_or_default()).unwrap_or_default();
-    let china = time.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(8)));
-    china.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

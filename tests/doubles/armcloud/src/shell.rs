@@ -1,19 +1,17 @@
 //! A pad's shell: the script runs in a real `/bin/sh` with an empty environment, a folder of its
 //! own, and a PATH that contains only the pad's tools.
 //!
-//! The tools are this program under other names. They read the data of their pad from a file,
-//! `Phone`. A script that avoids the PATH (`/usr/bin/id`, or `< /proc/uptime`) sees this machine,
-//! which no real phone would show.
+//! Some tools are those of this machine. The others are this program under other names, and read
+//! the data of their pad from a file, `Phone`. `/proc/` and `/data/local/tmp` in a script are
+//! folders of the pad. A script that avoids the PATH (`/usr/bin/id`) sees this machine.
 
 use crate::display::Display;
-use crate::switches::{Asked, Switch};
-use crate::tools::{ALWAYS, Phone, SCREEN};
+use crate::switches::{Asked, Tool};
+use crate::tools::{ALWAYS, OF_THIS_MACHINE, Phone};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -30,7 +28,6 @@ const SHOWN: usize = 2_000;
 const LIMIT: Duration = Duration::from_secs(30);
 /// The size of a screen, if no switch sets it.
 const SIDES: (u32, u32) = (90, 160);
-const OPTIONAL: [&str; 3] = ["curl", "wget", "nc"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
@@ -75,13 +72,16 @@ pub(crate) async fn start<'a>(
     [stdin, stdout, stderr]: [Stdio; 3],
 ) -> Result<RunningScript<'a>> {
     let turn = world.shells.acquire().await?;
-    let (phone, tools) = phone(world, seat);
-    let path = tool_folder(&world.folder, &tools)?;
+    let phone = phone(world, seat);
+    let path = tool_folder(&world.folder, &phone.tools)?;
     let folder = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
     let (home, file) = (folder.path().join("home"), folder.path().join("phone.json"));
     fs::create_dir(&home)?;
     let data = data_folder(world, seat)?;
+    let proc = folder.path().join("proc");
+    write_files(world, seat, &proc)?;
     let script = script.replace("/data/local/tmp", &data.display().to_string());
+    let script = script.replace("/proc/", &format!("{}/", proc.display()));
     fs::write(&file, serde_json::to_vec(&phone)?)?;
     let child = Command::new("/bin/sh")
         .arg("-c")
@@ -102,7 +102,7 @@ pub(crate) async fn start<'a>(
 }
 
 fn image(world: &World, seat: Seat) -> Option<Seat> {
-    let image = world.switches().look(Switch::AdbCopyOf, seat).and_then(Value::as_str).map(str::to_owned);
+    let image = world.switches().look(seat, |set| &set.adb_copy_of);
     world.truth().find(&image?)
 }
 
@@ -122,63 +122,67 @@ fn data_folder(world: &World, seat: Seat) -> Result<PathBuf> {
     Ok(data)
 }
 
-fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
+fn write_files(world: &World, seat: Seat, proc: &Path) -> Result<()> {
+    let files = {
+        let truth = world.truth();
+        [
+            ("1/stat", truth.stat(seat)),
+            ("self/stat", truth.own_stat(seat, now())),
+            ("uptime", truth.uptime(seat, now())),
+            ("sys/kernel/random/boot_id", format!("{}\n", truth.boot_id(seat))),
+            ("cpuinfo", (0..8).map(|core| format!("processor\t: {core}\n")).collect()),
+            ("meminfo", "MemTotal:        3906252 kB\nMemFree:          512340 kB\n".to_owned()),
+        ]
+    };
+    for (path, text) in files {
+        let path = proc.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(proc))?;
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+fn phone(world: &World, seat: Seat) -> Phone {
     let asked = Asked { endpoint: "", seats: &[seat] };
     let image = image(world, seat).unwrap_or(seat);
     let (tools, display) = {
         let mut switches = world.switches();
-        let size = switches.take_text(Switch::Screen, asked);
+        let size = switches.take(asked, |set| &mut set.screen);
         let sides = size.as_deref().and_then(|size| size.split_once('x'));
         let sides = sides.and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
         let (width, height) = sides.unwrap_or(SIDES);
-        let bytes = switches.take_number(Switch::ScreenBytes, asked).and_then(|bytes| usize::try_from(bytes).ok());
-        let fault = switches.take_text(Switch::ScreenFault, asked);
-        let display = Display { width, height, bytes: bytes.unwrap_or_default(), fault };
-        let tools = switches.take(Switch::Tools, asked);
-        let tools = tools
-            .as_ref()
-            .and_then(Value::as_array)
-            .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>());
-        (tools.unwrap_or_else(|| OPTIONAL.map(str::to_owned).to_vec()), display)
+        let bytes = switches.take(asked, |set| &mut set.screen_bytes).unwrap_or_default();
+        let fault = switches.take(asked, |set| &mut set.screen_fault);
+        let tools = switches.take(asked, |set| &mut set.tools).unwrap_or_else(|| Tool::ALL.to_vec());
+        (tools, Display { width, height, bytes, fault })
     };
     let truth = world.truth();
     let pad = truth.pad(seat);
-    let files = [
-        ("/proc/1/stat", truth.stat(seat)),
-        ("/proc/self/stat", truth.own_stat(seat, now())),
-        ("/proc/uptime", truth.uptime(seat, now())),
-        ("/proc/sys/kernel/random/boot_id", format!("{}\n", truth.boot_id(seat))),
-        ("/proc/cpuinfo", (0..8).map(|core| format!("processor\t: {core}\n")).collect()),
-        ("/proc/meminfo", "MemTotal:        3906252 kB\nMemFree:          512340 kB\n".to_owned()),
-    ];
     let properties = [
         ("ro.build.version.release", pad.android),
         ("ro.product.model", pad.model),
         ("sys.boot_completed", if pad.is_up() { "1" } else { "" }),
         ("ro.serialno", &truth.pad(image).code),
     ];
-    let phone = Phone {
+    Phone {
         pad: pad.code.clone(),
         control: world.control.clone(),
         adb: world.adb,
-        tools: tools.clone(),
-        files: files.map(|(path, text)| (path.to_owned(), text)).into(),
+        tools: tools.into_iter().map(|tool| tool.name().to_owned()).collect(),
         properties: properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         display,
-    };
-    (phone, tools)
+    }
 }
 
 fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
-    let names: BTreeMap<&str, ()> =
-        ALWAYS.into_iter().chain(SCREEN).chain(tools.iter().map(String::as_str)).map(|n| (n, ())).collect();
-    let names: Vec<&str> = names.into_keys().collect();
-    let made = folder.join(names.join("-"));
+    let made = folder.join(format!("tools-{}", tools.join("-")));
     if !made.exists() {
         let program = std::env::current_exe()?;
-        let draft = tempfile::Builder::new().prefix("tools").tempdir_in(folder)?;
-        for name in names {
-            std::os::unix::fs::symlink(&program, draft.path().join(name))?;
+        let draft = tempfile::Builder::new().prefix("draft").tempdir_in(folder)?;
+        let own = ALWAYS.into_iter().chain(tools.iter().map(String::as_str)).map(|name| (name, program.clone()));
+        let others = OF_THIS_MACHINE.into_iter().map(|name| (name, Path::new("/bin").join(name)));
+        for (name, program) in own.chain(others) {
+            std::os::unix::fs::symlink(program, draft.path().join(name))?;
         }
         let draft = draft.keep();
         if fs::rename(&draft, &made).is_err() {

@@ -1,6 +1,5 @@
-//! Verification of signatures in the three schemes of the platform, without code of the signers.
-//! The headers determine the scheme: V2 with `X-Access-Key`, ARMCloud's with `authver`, otherwise
-//! V4.
+//! Verification of signatures, without code of the signers. The headers determine the scheme: V2
+//! with `X-Access-Key`, otherwise V4.
 
 use crate::requests::Refusal;
 use axum::http::HeaderMap;
@@ -12,42 +11,19 @@ const SKEW: i64 = 300;
 
 pub(crate) struct Signed<'a> {
     pub(crate) headers: &'a HeaderMap,
-    /// Without the query.
     pub(crate) path: &'a str,
-    pub(crate) query: &'a str,
     pub(crate) body: &'a [u8],
-    pub(crate) is_get: bool,
 }
 
 pub(crate) struct Verifier<'a> {
     pub(crate) access_key: &'a str,
     pub(crate) secret_key: &'a str,
     pub(crate) now: i64,
-    pub(crate) only: Option<Scheme>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    V2,
-    V4,
-    Authver,
 }
 
 impl Verifier<'_> {
-    pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<Scheme, Refusal> {
-        let has = |name: &str| signed.headers.contains_key(name);
-        let scheme = match self.only {
-            Some(only) => only,
-            None if has("authver") => Scheme::Authver,
-            None if has("x-access-key") => Scheme::V2,
-            None => Scheme::V4,
-        };
-        match scheme {
-            Scheme::V2 => self.v2(signed)?,
-            Scheme::V4 => self.v4(signed)?,
-            Scheme::Authver => self.authver(signed)?,
-        }
-        Ok(scheme)
+    pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
+        if signed.headers.contains_key("x-access-key") { self.v2(signed) } else { self.v4(signed) }
     }
 
     fn v2(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
@@ -55,9 +31,8 @@ impl Verifier<'_> {
         let timestamp = header(signed, "X-Timestamp")?;
         let given = header(signed, "X-Sign")?;
         self.fresh(timestamp.parse().ok())?;
-        let whole: &[u8] = if signed.is_get { signed.query.as_bytes() } else { signed.body };
         // The vendor's table signs no body of commands, and clients in use sign it.
-        let bodies: &[&[u8]] = if signed.path.ends_with("/asyncCmd") { &[b"", whole] } else { &[whole] };
+        let bodies: &[&[u8]] = if signed.path.ends_with("/asyncCmd") { &[b"", signed.body] } else { &[signed.body] };
         let start = format!("{}{timestamp}{}", self.secret_key, signed.path);
         self.matches(bodies.iter().any(|body| hex(&Sha256::digest([start.as_bytes(), body].concat())) == given))
     }
@@ -77,11 +52,10 @@ impl Verifier<'_> {
         self.fresh(unix_of(date))?;
         let short = date.get(..8).unwrap_or_default();
         let expected_scope = format!("{short}/armcloud-paas/request");
-        let content: &[u8] = if signed.is_get { signed.query.as_bytes() } else { signed.body };
         let canonical = format!(
             "host:{host}\nx-date:{date}\ncontent-type:{content_type}\nsignedHeaders:{}\nx-content-sha256:{}",
             field("SignedHeaders"),
-            hex(&Sha256::digest(content)),
+            hex(&Sha256::digest(signed.body)),
         );
         let hash = hex(&Sha256::digest(canonical.as_bytes()));
         let text = format!("HMAC-SHA256\n{date}\n{expected_scope}\n{hash}");
@@ -90,15 +64,6 @@ impl Verifier<'_> {
         let headers = field("SignedHeaders") == "content-type;host;x-content-sha256;x-date";
         let scoped = scope.is_empty() || scope == expected_scope;
         self.matches(headers && scoped && hex(&mac(&key, text.as_bytes())) == field("Signature"))
-    }
-
-    fn authver(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
-        self.check_access_key(header(signed, "x-ak")?)?;
-        let timestamp = header(signed, "x-timestamp")?;
-        let given = header(signed, "x-sign")?;
-        self.fresh(timestamp.parse::<i64>().ok().map(|ms| ms / 1_000))?;
-        let text = [timestamp.as_bytes(), signed.path.as_bytes(), signed.body].concat();
-        self.matches(hex(&mac(self.secret_key.as_bytes(), &text)) == given)
     }
 
     fn check_access_key(&self, access_key: &str) -> Result<(), Refusal> {

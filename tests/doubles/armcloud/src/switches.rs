@@ -1,32 +1,206 @@
 //! The switches: deviations from the platform's usual behaviour, for all pads or for one.
 //!
-//! `table.rs` lists them. The switch of a pad has priority over the same switch for all pads. A
-//! switch can be limited to a number of next calls, and to one endpoint.
+//! [`Set`] lists them. The switch of a pad has priority over the same switch for all pads. A switch
+//! can be limited to a number of next calls, tasks or scripts, and to one endpoint.
 
-mod table;
-
-pub(crate) use table::{Switch, TABLE};
-
+use crate::display::ScreenFault;
+use crate::endpoints;
 use crate::truth::Seat;
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use table::{Row, When};
+use std::num::NonZeroU64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Effect {
+    /// The task ends with 3 without its effect.
+    Never,
+    /// The task has its effect, although it fails or never ends.
+    Always,
+    /// Only lists show a start.
+    Show,
+}
+
+/// No command runs: its task ends with 3 and empty output, ends with -1, or stays at 2; over adb
+/// alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Shell {
+    Silent,
+    Fails,
+    Hangs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Tool {
+    Curl,
+    Wget,
+    Nc,
+}
+
+impl Tool {
+    pub(crate) const ALL: [Self; 3] = [Self::Curl, Self::Wget, Self::Nc];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Curl => "curl",
+            Self::Wget => "wget",
+            Self::Nc => "nc",
+        }
+    }
+}
+
+/// Durations are in milliseconds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Set {
+    // Of a request. A switch of a pad applies to requests that name the pad.
+    /// It waits this long before it acts.
+    pub(crate) stall_ms: Setting<u64>,
+    /// Does nothing and closes the connection.
+    pub(crate) drop_before_acting: Setting<bool>,
+    /// Acts, and closes the connection without an answer.
+    pub(crate) drop_after_acting: Setting<bool>,
+    /// Acts, and resets the connection before the first byte of the answer.
+    pub(crate) reset_before_answer: Setting<bool>,
+    /// Acts, and resets the connection after the first byte of the answer.
+    pub(crate) reset_after_first_byte: Setting<bool>,
+    /// Acts, and closes the connection after half of the answer's body.
+    pub(crate) half_body: Setting<bool>,
+    /// Acts, and waits this long before it answers.
+    pub(crate) stall_answer_ms: Setting<u64>,
+    /// Does nothing, and answers with this code: with status 401 for codes of signatures, 429 with
+    /// its headers.
+    pub(crate) code: Setting<i64>,
+    /// Acts, but answers with this code.
+    pub(crate) code_after_acting: Setting<i64>,
+    /// Does nothing, and answers with this status and a page of HTML.
+    pub(crate) http_status: Setting<u16>,
+    /// Acts, and answers with a list of zeros of this length in bytes.
+    pub(crate) zeros: Setting<usize>,
+    // Of a task, from its creation on.
+    /// The final status. The task has no effect unless it is 3.
+    pub(crate) task_end: Setting<i64>,
+    pub(crate) effect: Setting<Effect>,
+    /// The effect comes this long after the task's end.
+    pub(crate) effect_late_ms: Setting<u64>,
+    /// The task stays at 2 without effect.
+    pub(crate) task_never_ends: Setting<bool>,
+    // Of a script on a pad, and of its requests.
+    pub(crate) shell: Setting<Shell>,
+    /// The tools that the pad has, by default all; `wget` and `nc` are toybox's.
+    pub(crate) tools: Setting<Vec<Tool>>,
+    /// A command's requests do not go through the platform's proxy.
+    pub(crate) shell_ignores_proxy: Setting<bool>,
+    /// The `user:password` that the proxies of the pad require.
+    pub(crate) proxy_login: Setting<String>,
+    /// The proxies of the pad answer with this body themselves, and do not connect.
+    pub(crate) proxy_lies: Setting<String>,
+    /// The proxies of the pad use another exit for each request.
+    pub(crate) proxy_rotates: Setting<bool>,
+    /// The proxies of the pad accept no connection.
+    pub(crate) proxy_dead: Setting<bool>,
+    /// The address from which requests without a proxy leave, as behind a NAT or an app.
+    pub(crate) own_address: Setting<Ipv4Addr>,
+    /// The address from which all requests seem to come, as behind a port forwarder.
+    pub(crate) forwarder: Setting<Ipv4Addr>,
+    /// The size of the pictures of its screen as `WIDTHxHEIGHT`, by default 90x160.
+    pub(crate) screen: Setting<String>,
+    /// The pictures of the screen have at least this size.
+    pub(crate) screen_bytes: Setting<usize>,
+    pub(crate) screen_fault: Setting<ScreenFault>,
+    // Of a pad, until it is set again.
+    /// The duration of a task, by default 500.
+    pub(crate) task_ms: Setting<u64>,
+    /// The duration of a restart, by default 3000.
+    pub(crate) restart_ms: Setting<u64>,
+    /// From the end of a start until the pad is online, by default 1000.
+    pub(crate) online_ms: Setting<u64>,
+    /// The duration of a start or a stop, by default 3000.
+    pub(crate) power_ms: Setting<u64>,
+    /// The time that a command takes in addition to its own, by default 100.
+    pub(crate) command_ms: Setting<u64>,
+    /// The age of the state in lists and readings of the pad.
+    pub(crate) lag_ms: Setting<u64>,
+    /// Treats the pad as one that does not exist.
+    pub(crate) unknown_pad: Setting<bool>,
+    /// The `padStatus` that is shown.
+    pub(crate) pad_status: Setting<i64>,
+    /// The `cvmStatus` that is shown.
+    pub(crate) cvm_status: Setting<i64>,
+    /// The `publicIp` that `userPadList` shows.
+    pub(crate) public_address: Setting<String>,
+    /// The state of the pad in the list of adb; `absent` if it is not in the list.
+    pub(crate) adb_state: Setting<String>,
+    /// From the next restart over adb on, the connection of the pad leads to the pad with this
+    /// code, and that pad's to it.
+    pub(crate) adb_swaps_with: Setting<String>,
+    /// An emulator of one image with the pad of this code: the same serial of its own and, at each
+    /// start, its data.
+    pub(crate) adb_copy_of: Setting<String>,
+    /// adb on the pad has no shells with an exit status, as before Android 7.
+    pub(crate) adb_old: Setting<bool>,
+    // Of the whole platform.
+    /// Closes the ports of the platform and of adb and every connection, until it is turned off.
+    pub(crate) refuse_connections: Setting<bool>,
+    /// The seconds by which the platform's clock is ahead.
+    pub(crate) clock_skew_s: Setting<i64>,
+}
+
+/// Written as a value, or as `{"value": .., "calls": N, "endpoint": NAME}`.
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub(crate) struct Setting<T> {
+    value: Option<T>,
+    #[serde(default)]
+    calls: Option<NonZeroU64>,
+    #[serde(default)]
+    endpoint: Option<String>,
+}
+
+impl<T> Default for Setting<T> {
+    fn default() -> Self {
+        Self { value: None, calls: None, endpoint: None }
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Setting<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let written = Value::deserialize(from)?;
+        let whole = if written.is_object() { written } else { json!({"value": written}) };
+        let setting = Self::deserialize(whole).map_err(D::Error::custom)?;
+        match &setting.endpoint {
+            Some(name) if !endpoints::names().contains(&name.as_str()) => {
+                Err(D::Error::custom(format_args!("no endpoint has the name `{name}`")))
+            }
+            _ => Ok(setting),
+        }
+    }
+}
+
+impl<T: Clone> Setting<T> {
+    fn is_for(&self, endpoint: &str) -> bool {
+        self.value.is_some() && self.endpoint.as_deref().is_none_or(|own| own == endpoint)
+    }
+
+    fn take(&mut self, endpoint: &str) -> Option<T> {
+        let value = self.value.clone().filter(|_| self.is_for(endpoint))?;
+        if let Some(calls) = self.calls {
+            self.calls = NonZeroU64::new(calls.get() - 1);
+            self.value = self.value.take().filter(|_| self.calls.is_some());
+        }
+        Some(value)
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     all: Set,
     pads: HashMap<Seat, Set>,
-}
-
-/// Every value fits its switch, because only [`parse`] makes a set.
-pub(crate) type Set = BTreeMap<Switch, Setting>;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    value: Value,
-    calls: Option<u64>,
-    endpoint: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,124 +217,37 @@ impl Switches {
         }
     }
 
-    pub(crate) fn show(&self, seat: Option<Seat>) -> Value {
-        let set = seat.map_or(Some(&self.all), |seat| self.pads.get(&seat));
-        let shown = set.into_iter().flatten().map(|(switch, Setting { value, calls, endpoint })| {
-            let limits = calls.is_some() || endpoint.is_some();
-            let limited = || json!({"value": value, "calls": calls, "endpoint": endpoint});
-            (switch.row().name.to_owned(), if limits { limited() } else { value.clone() })
-        });
-        Value::Object(shown.collect())
+    pub(crate) fn of_all(&self) -> &Set {
+        &self.all
     }
 
     /// Does not count as a call.
-    pub(crate) fn look(&self, switch: Switch, seat: Seat) -> Option<&Value> {
-        let set = self.pads.get(&seat).and_then(|set| set.get(&switch)).or_else(|| self.all.get(&switch));
-        set.map(|setting| &setting.value)
-    }
-
-    pub(crate) fn global(&self, switch: Switch) -> Option<&Value> {
-        self.all.get(&switch).map(|setting| &setting.value)
+    pub(crate) fn look<T: Clone>(&self, seat: Seat, of: impl Fn(&Set) -> &Setting<T>) -> Option<T> {
+        let own = self.pads.get(&seat).and_then(|set| of(set).value.clone());
+        own.or_else(|| of(&self.all).value.clone())
     }
 
     /// Counts as one of the calls of a limited switch.
-    pub(crate) fn take(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Value> {
-        let holder = asked.seats.iter().find(|seat| {
-            self.pads.get(seat).and_then(|set| set.get(&switch)).is_some_and(|setting| setting.is_for(asked.endpoint))
-        });
-        let set = match holder {
-            Some(seat) => self.pads.get_mut(seat)?,
-            None => &mut self.all,
-        };
-        let setting = set.get_mut(&switch).filter(|setting| setting.is_for(asked.endpoint))?;
-        let value = setting.value.clone();
-        if let Some(calls) = &mut setting.calls {
-            *calls -= 1;
-            if *calls == 0 {
-                set.remove(&switch);
+    pub(crate) fn take<T: Clone>(&mut self, asked: Asked<'_>, of: impl Fn(&mut Set) -> &mut Setting<T>) -> Option<T> {
+        for seat in asked.seats {
+            if let Some(value) = self.pads.get_mut(seat).and_then(|set| of(set).take(asked.endpoint)) {
+                return Some(value);
             }
         }
-        Some(value)
+        of(&mut self.all).take(asked.endpoint)
     }
 
-    pub(crate) fn take_flag(&mut self, switch: Switch, asked: Asked<'_>) -> bool {
-        self.take(switch, asked) == Some(Value::Bool(true))
-    }
-
-    pub(crate) fn take_number(&mut self, switch: Switch, asked: Asked<'_>) -> Option<i64> {
-        self.take(switch, asked)?.as_i64()
-    }
-
-    pub(crate) fn take_text(&mut self, switch: Switch, asked: Asked<'_>) -> Option<String> {
-        self.take(switch, asked)?.as_str().map(str::to_owned)
-    }
-
-    pub(crate) fn take_address(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Ipv4Addr> {
-        self.take_text(switch, asked)?.parse().ok()
-    }
-
-    pub(crate) fn look_flag(&self, switch: Switch, seat: Seat) -> bool {
-        self.look(switch, seat) == Some(&Value::Bool(true))
-    }
-
-    pub(crate) fn look_number(&self, switch: Switch, seat: Seat) -> Option<i64> {
-        self.look(switch, seat)?.as_i64()
-    }
-
-    pub(crate) fn time(&self, switch: Switch, seat: Seat) -> u64 {
-        self.look(switch, seat).and_then(Value::as_u64).unwrap_or(switch.row().value.usual())
+    pub(crate) fn is_set(&mut self, asked: Asked<'_>, of: impl Fn(&mut Set) -> &mut Setting<bool>) -> bool {
+        self.take(asked, of) == Some(true)
     }
 }
 
-impl Setting {
-    fn is_for(&self, endpoint: &str) -> bool {
-        self.endpoint.is_none_or(|own| own == endpoint)
+impl Set {
+    pub(crate) fn refuses_connections(&self) -> bool {
+        self.refuse_connections.value == Some(true)
     }
-}
 
-/// Reads a value, or `{"value": .., "calls": N, "endpoint": NAME}`, by name. `false` and null leave
-/// a switch off.
-pub(crate) fn parse(written: &Map<String, Value>, is_global: bool, endpoints: &[&'static str]) -> Result<Set, String> {
-    let mut set = Set::new();
-    for (name, written) in written {
-        let Some(row) = TABLE.iter().find(|row| row.name == name) else {
-            let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
-            return Err(format!("there is no switch `{name}`; the switches are {}", known.join(", ")));
-        };
-        if row.when == When::Platform && !is_global {
-            return Err(format!("`{name}` is for the whole platform: set it at /double/switches"));
-        }
-        let setting = setting(row, written, endpoints)?;
-        if !matches!(setting.value, Value::Null | Value::Bool(false)) {
-            set.insert(row.switch, setting);
-        }
+    pub(crate) fn seconds_ahead(&self) -> i64 {
+        self.clock_skew_s.value.unwrap_or_default()
     }
-    Ok(set)
-}
-
-fn setting(row: &Row, written: &Value, endpoints: &[&'static str]) -> Result<Setting, String> {
-    let name = row.name;
-    let Value::Object(members) = written else {
-        return Ok(Setting { value: row.value.read(name, written)?, calls: None, endpoint: None });
-    };
-    let mut setting = Setting { value: Value::Null, calls: None, endpoint: None };
-    for (member, value) in members {
-        match (member.as_str(), row.when) {
-            ("value", _) => setting.value = row.value.read(name, value)?,
-            ("calls", When::Call | When::Task | When::Shell) => {
-                let calls = value.as_u64().filter(|calls| *calls > 0);
-                setting.calls = Some(calls.ok_or_else(|| format!("`calls` of `{name}` must be a number from 1"))?);
-            }
-            ("endpoint", When::Call | When::Task) => {
-                let known = endpoints.iter().find(|known| value.as_str() == Some(known));
-                let allowed = || format!("`endpoint` of `{name}` must be one of {}", endpoints.join(", "));
-                setting.endpoint = Some(known.ok_or_else(allowed)?);
-            }
-            ("calls" | "endpoint", _) => {
-                return Err(format!("`{name}` cannot be limited by `{member}`: {}", row.when.why()));
-            }
-            _ => return Err(format!("`{name}` has no `{member}`; the members are value, calls, endpoint")),
-        }
-    }
-    Ok(setting)
 }

@@ -5,7 +5,7 @@
 //! *before* the pad comes online.
 
 use crate::shell::{self, Ran};
-use crate::switches::{Asked, Switch, Switches};
+use crate::switches::{Asked, Effect, Shell, Switches};
 use crate::truth::{Condition, Proxy, Seat};
 use crate::world::{World, now};
 use serde_json::{Value, json};
@@ -26,26 +26,25 @@ pub(crate) enum Deed {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) end: i64,
-    effect: Option<String>,
+    effect: Option<Effect>,
     late: u64,
     pub(crate) never_ends: bool,
 }
 
 impl Plan {
     pub(crate) fn take(switches: &mut Switches, asked: Asked<'_>) -> Self {
-        let positive = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
         Self {
-            end: switches.take_number(Switch::TaskEnd, asked).unwrap_or(3),
-            effect: switches.take_text(Switch::Effect, asked),
-            late: positive(switches.take_number(Switch::EffectLate, asked)),
-            never_ends: switches.take_flag(Switch::TaskNeverEnds, asked),
+            end: switches.take(asked, |set| &mut set.task_end).unwrap_or(3),
+            effect: switches.take(asked, |set| &mut set.effect),
+            late: switches.take(asked, |set| &mut set.effect_late_ms).unwrap_or_default(),
+            never_ends: switches.is_set(asked, |set| &mut set.task_never_ends),
         }
     }
 
     fn acts(&self) -> bool {
-        match self.effect.as_deref() {
-            Some("never" | "show") => false,
-            Some(_) => true,
+        match self.effect {
+            Some(Effect::Never | Effect::Show) => false,
+            Some(Effect::Always) => true,
             None => self.end == 3 && !self.never_ends,
         }
     }
@@ -77,7 +76,7 @@ async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
     }
     wait(time - time / 5).await;
     let outcome = if is_early { perform(&world, id, seat, &deed).await } else { Outcome::Said(None) };
-    if plan.effect.as_deref() == Some("show") && matches!(deed, Deed::PowerOn) {
+    if plan.effect == Some(Effect::Show) && matches!(deed, Deed::PowerOn) {
         world.truth().pad_mut(seat).is_shown_up = true;
     }
     if !plan.never_ends {
@@ -90,8 +89,8 @@ async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
         outcome = perform(&world, id, seat, &deed).await;
     }
     if let Outcome::Started(restarts) = outcome {
-        let time = world.switches().time(Switch::OnlineTime, seat);
-        wait(time).await;
+        let time = world.switches().look(seat, |set| &set.online_ms);
+        wait(time.unwrap_or(1_000)).await;
         let mut truth = world.truth();
         let pad = truth.pad_mut(seat);
         // A later start of the pad has an online time of its own.
@@ -158,11 +157,11 @@ async fn perform(world: &World, id: u64, seat: Seat, deed: &Deed) -> Outcome {
 
 async fn command(world: &World, id: u64, seat: Seat, script: &str) -> Outcome {
     let asked = Asked { endpoint: "", seats: &[seat] };
-    let dead = world.switches().take_text(Switch::Shell, asked);
-    match dead.as_deref() {
-        Some("silent") => return Outcome::Said(None),
-        Some("fails") => return Outcome::Failed(-1),
-        Some(_) => return Outcome::Hangs,
+    let shell = world.switches().take(asked, |set| &mut set.shell);
+    match shell {
+        Some(Shell::Silent) => return Outcome::Said(None),
+        Some(Shell::Fails) => return Outcome::Failed(-1),
+        Some(Shell::Hangs) => return Outcome::Hangs,
         None => {}
     }
     let (code, is_up) = {
@@ -210,13 +209,13 @@ fn set_status(world: &World, id: u64, status: i64) {
 }
 
 fn time(world: &World, seat: Seat, deed: &Deed) -> u64 {
-    let switch = match deed {
-        Deed::Restart => Switch::RestartTime,
-        Deed::PowerOn | Deed::PowerOff => Switch::PowerTime,
-        Deed::Command(_) => Switch::CommandTime,
-        Deed::SetProxy(_) | Deed::Nothing => Switch::TaskTime,
-    };
-    world.switches().time(switch, seat)
+    let switches = world.switches();
+    match deed {
+        Deed::Restart => switches.look(seat, |set| &set.restart_ms).unwrap_or(3_000),
+        Deed::PowerOn | Deed::PowerOff => switches.look(seat, |set| &set.power_ms).unwrap_or(3_000),
+        Deed::Command(_) => switches.look(seat, |set| &set.command_ms).unwrap_or(100),
+        Deed::SetProxy(_) | Deed::Nothing => switches.look(seat, |set| &set.task_ms).unwrap_or(500),
+    }
 }
 
 pub(crate) async fn wait(milliseconds: u64) {

@@ -1,17 +1,17 @@
 //! The tools of a phone: this program under the names in a pad's PATH. Each refuses options that it
 //! does not list, as the real tool does.
 
-mod curl;
+mod network;
 mod phone;
 mod screen;
 mod toybox;
 
 use phone::Failure;
-pub(crate) use phone::{ALWAYS, Phone, SCREEN};
+pub(crate) use phone::{ALWAYS, OF_THIS_MACHINE, Phone};
 use std::process::ExitCode;
 
 pub(crate) fn is_tool(name: &str) -> bool {
-    [&ALWAYS[..], &SCREEN, &["curl", "wget", "nc"]].concat().contains(&name)
+    [&ALWAYS[..], &["curl", "wget", "nc"]].concat().contains(&name)
 }
 
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
@@ -23,7 +23,7 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
         Ok(runtime) => {
             let ended = runtime.block_on(async {
                 match name {
-                    "curl" => curl::run(&phone, arguments).await,
+                    "curl" => network::curl(&phone, arguments).await,
                     "screencap" => screen::screencap(&phone, arguments).await,
                     "input" => screen::input(&phone, arguments).await,
                     _ => toybox::run(&phone, name, arguments).await,

@@ -4,7 +4,7 @@
 mod fleet;
 mod pad;
 
-pub(crate) use pad::{Condition, Kind, Pad, Proxy, Seat};
+pub(crate) use pad::{Condition, Pad, Proxy, Seat};
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use std::collections::HashMap;
 pub(crate) struct Truth {
     pub(crate) pads: Vec<Pad>,
     pub(crate) tasks: HashMap<u64, Task>,
-    pub(crate) changes: Vec<Change>,
-    seed: u64,
+    /// Former codes with their later ones.
+    pub(crate) changes: Vec<(String, String)>,
     /// Present and former codes, in capitals.
     codes: HashMap<String, Seat>,
     next_task: u64,
@@ -32,21 +32,13 @@ pub(crate) struct Task {
     pub(crate) ended: Option<u64>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) old: String,
-    pub(crate) new: String,
-    pub(crate) at: u64,
-}
-
 impl Truth {
-    /// Makes the same fleet from the same seed, except for times. `now` is in milliseconds since
-    /// the Unix epoch, as all times here.
-    pub(crate) fn new(pads: usize, seed: u64, now: u64) -> Self {
-        let pads: Vec<Pad> = (0..pads).map(|number| fleet::pad(Seat(number), seed, now)).collect();
+    /// Makes the same fleet each time, except for times. `now` is in milliseconds since the Unix
+    /// epoch, as all times here.
+    pub(crate) fn new(pads: usize, now: u64) -> Self {
+        let pads: Vec<Pad> = (0..pads).map(|number| fleet::pad(Seat(number), now)).collect();
         let codes = pads.iter().map(|pad| (pad.code.clone(), pad.seat)).collect();
-        let first = 4_800_000 + seed % 10_000;
-        Self { pads, tasks: HashMap::new(), changes: Vec::new(), seed, codes, next_task: first }
+        Self { pads, tasks: HashMap::new(), changes: Vec::new(), codes, next_task: 4_800_000 }
     }
 
     /// Finds only a present code.
@@ -84,17 +76,16 @@ impl Truth {
         let new = format!("{prefix}42{generation:04}{:05}", seat.0);
         let old = std::mem::replace(&mut pad.code, new.clone());
         pad.start(now);
-        pad.sessions.clear();
         pad.change(now, |condition| condition.proxy = None);
         self.codes.insert(new.clone(), seat);
-        self.changes.push(Change { old: old.clone(), new: new.clone(), at: now });
+        self.changes.push((old.clone(), new.clone()));
         (old, new)
     }
 
     /// Returns the `boot_id` of the host, which other pads share.
     pub(crate) fn boot_id(&self, seat: Seat) -> String {
         let host = fleet::host(seat);
-        fleet::uuid(&format!("boot {} {host} 0", self.seed))
+        fleet::uuid(&format!("boot 1 {host}"))
     }
 
     /// Puts the start time of the container into field 22, in hundredths of a second since the
@@ -111,7 +102,7 @@ impl Truth {
     }
 
     fn stat_of(&self, process: &str, seat: Seat, started: u64) -> String {
-        let ticks = started.saturating_sub(fleet::host_start(seat, self.seed, self.start_time())) / 10;
+        let ticks = started.saturating_sub(fleet::host_start(seat, self.start_time())) / 10;
         format!(
             "{process} S 0 0 0 0 -1 4194560 9731 412690 113 1210 218 517 1093 823 20 0 1 0 {ticks} 11231232 \
              2381 18446744073709551615 1 1 0 0 0 0 0 0 65536 0 0 0 17 5 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
@@ -120,36 +111,15 @@ impl Truth {
 
     /// Shows that of the host.
     pub(crate) fn uptime(&self, seat: Seat, now: u64) -> String {
-        let up = now.saturating_sub(fleet::host_start(seat, self.seed, self.start_time()));
+        let up = now.saturating_sub(fleet::host_start(seat, self.start_time()));
         format!("{}.{:02} {}.17\n", up / 1_000, up % 1_000 / 10, up / 1_000 * 7)
     }
 
     pub(crate) fn show(&self, seat: Seat) -> Value {
-        let Pad {
-            code,
-            seat: _,
-            kind,
-            name,
-            android,
-            model: _,
-            condition,
-            started,
-            restarts,
-            sessions,
-            screen_acts,
-            ..
-        } = self.pad(seat);
+        let Pad { code, condition, .. } = self.pad(seat);
         let Condition { pad_status, online, cvm_status, proxy } = condition;
-        let kind = match kind {
-            Kind::Ordinary => "ordinary",
-            Kind::Timing => "timing",
-            Kind::NetStorage => "net_storage",
-        };
         json!({
-            "pad_code": code, "number": seat.0, "equipment_id": seat.equipment(), "kind": kind, "name": name,
-            "android": android, "address": crate::addresses::of_pad(seat.0), "pad_status": pad_status,
-            "online": online, "cvm_status": cvm_status, "started": started, "restarts": restarts,
-            "boot_id": self.boot_id(seat), "sessions": sessions.len(), "screen_acts": screen_acts,
+            "pad_code": code, "pad_status": pad_status, "online": online, "cvm_status": cvm_status,
             "proxy": proxy.as_ref().map(Proxy::show),
         })
     }

@@ -8,12 +8,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 
-/// `cat` and `grep` show the pad's own values of some files of /proc.
-pub(crate) const ALWAYS: [&str; 11] =
-    ["cat", "chown", "df", "getprop", "grep", "mv", "rm", "setprop", "sleep", "tail", "toybox"];
+pub(crate) const ALWAYS: [&str; 6] = ["df", "getprop", "input", "screencap", "setprop", "toybox"];
 
-/// These are no tools of toybox.
-pub(crate) const SCREEN: [&str; 2] = ["input", "screencap"];
+pub(crate) const OF_THIS_MACHINE: [&str; 7] = ["cat", "chown", "grep", "mv", "rm", "sleep", "tail"];
 
 /// The file that [`Self::VARIABLE`] names has this as JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,7 +19,6 @@ pub(crate) struct Phone {
     pub(crate) control: String,
     pub(crate) adb: SocketAddr,
     pub(crate) tools: Vec<String>,
-    pub(crate) files: BTreeMap<String, String>,
     pub(crate) properties: BTreeMap<String, String>,
     pub(crate) display: Display,
 }
@@ -35,8 +31,8 @@ impl Phone {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
-    pub(super) async fn way(&self, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<Way> {
-        let journey = Journey { pad: self.pad.clone(), host: host.to_owned(), port, proxy };
+    pub(super) async fn way(&self, proxy: Option<Hop>) -> io::Result<Way> {
+        let journey = Journey { pad: self.pad.clone(), proxy };
         net::post(&self.control, "route", &serde_json::to_string(&journey)?).await
     }
 }

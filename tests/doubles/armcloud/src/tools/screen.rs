@@ -2,7 +2,7 @@
 //! given.
 
 use super::phone::{Failure, Phone};
-use crate::display::Display;
+use crate::display::{Display, ScreenFault};
 use crate::net;
 use serde_json::json;
 use std::io::{self, Write as _};
@@ -15,11 +15,11 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
     let Display { width, height, bytes, fault } = &phone.display;
     let mut stdout = io::stdout().lock();
     // The reader may have closed the pipe.
-    let _ = match fault.as_deref() {
-        Some("no_picture") => stdout.write_all(b"Error: failed to take a screenshot\n"),
-        Some("silent") => std::future::pending().await,
-        Some("turns") if taken.is_multiple_of(2) => stdout.write_all(&png(*height, *width, *bytes)),
-        Some("endless") => {
+    let _ = match fault {
+        Some(ScreenFault::NoPicture) => stdout.write_all(b"Error: failed to take a screenshot\n"),
+        Some(ScreenFault::Silent) => std::future::pending().await,
+        Some(ScreenFault::Turns) if taken.is_multiple_of(2) => stdout.write_all(&png(*height, *width, *bytes)),
+        Some(ScreenFault::Endless) => {
             let mut written = stdout.write_all(&png(*width, *height, *bytes));
             while written.is_ok() {
                 written = stdout.write_all(&[0; 4 << 10]);

@@ -1,6 +1,6 @@
-//! The creation of a fleet's pads from their numbers and a seed.
+//! The creation of a fleet's pads from their numbers.
 
-use super::pad::{Condition, Kind, Pad, Seat};
+use super::pad::{Condition, Pad, Seat};
 use crate::sign::hex;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -11,21 +11,12 @@ const MODELS: [&str; 4] = ["SM-S9180", "Pixel 8", "22081212C", "V2304A"];
 const VERSIONS: [&str; 3] = ["13", "14", "15"];
 const DAY: u64 = 86_400_000;
 
-/// Gives the sixth of every eight pads a code with `ACP`. The seventh is paid by the hour, and the
-/// eighth has network storage.
-pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
-    let (prefix, kind) = match seat.0 % 8 {
-        5 => ("ACP", Kind::Ordinary),
-        6 => ("AC", Kind::Timing),
-        7 => ("ACN", Kind::NetStorage),
-        _ => ("AC", Kind::Ordinary),
-    };
-    let pick = mix(&format!("pad {seed} {}", seat.0));
+pub(super) fn pad(seat: Seat, now: u64) -> Pad {
+    let pick = mix(&format!("pad 1 {}", seat.0));
     let of = |names: &[&'static str], byte: usize| names[usize::from(pick[byte]) % names.len()];
     Pad {
-        code: format!("{prefix}320100{:05}", seat.0),
+        code: format!("AC320100{:05}", seat.0),
         seat,
-        kind,
         name: format!("phone {}", seat.0 + 1),
         android: of(&VERSIONS, 0),
         model: of(&MODELS, 1),
@@ -35,7 +26,6 @@ pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
         is_connected: false,
         started: now - 3_600_000 - u64::from(pick[2]) * 1_000,
         restarts: 0,
-        sessions: Vec::new(),
         leads_to: None,
         screen_acts: BTreeMap::new(),
         before: Vec::new(),
@@ -46,8 +36,8 @@ pub(super) fn host(seat: Seat) -> usize {
     seat.0 / PER_HOST
 }
 
-pub(super) fn host_start(seat: Seat, seed: u64, created: u64) -> u64 {
-    let days = u64::from(mix(&format!("host {seed} {}", host(seat)))[0] % 60) + 3;
+pub(super) fn host_start(seat: Seat, created: u64) -> u64 {
+    let days = u64::from(mix(&format!("host 1 {}", host(seat)))[0] % 60) + 3;
     created - days * DAY
 }
 

@@ -19,6 +19,11 @@ impl Seat {
         Self::FIRST_EQUIPMENT + i64::try_from(self.0).unwrap_or(i64::MAX / 2)
     }
 
+    /// The others are paid by the month, and cannot be turned off.
+    pub(crate) fn is_paid_by_time(self) -> bool {
+        self.0 % 8 == 6
+    }
+
     pub(crate) fn of_equipment(equipment: i64) -> Option<Self> {
         usize::try_from(equipment - Self::FIRST_EQUIPMENT).ok().map(Self)
     }
@@ -28,7 +33,6 @@ impl Seat {
 pub(crate) struct Pad {
     pub(crate) code: String,
     pub(crate) seat: Seat,
-    pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) android: &'static str,
     pub(crate) model: &'static str,
@@ -41,23 +45,12 @@ pub(crate) struct Pad {
     pub(crate) started: u64,
     /// Since the fleet was created.
     pub(crate) restarts: u64,
-    pub(crate) sessions: Vec<String>,
     /// The pad that its connection over adb leads to, if that is another one.
     pub(crate) leads_to: Option<Seat>,
     /// The number of pictures and of inputs, by the name of the tool.
     pub(crate) screen_acts: BTreeMap<String, u64>,
     /// Each with the time at which it ended.
     pub(crate) before: Vec<(u64, Condition)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Paid by the month: it cannot be turned off.
-    Ordinary,
-    /// Paid by the hour: `timingPadOn` and `timingPadOff`.
-    Timing,
-    /// `batch/boot/on` and `batch/off`.
-    NetStorage,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,13 +68,12 @@ pub(crate) struct Proxy {
     /// `socks5`, `http-relay`, or any other text that was sent.
     pub(crate) scheme: String,
     pub(crate) login: Option<String>,
-    pub(crate) bypass: Vec<String>,
 }
 
 impl Proxy {
     /// Shows in `login` SHA-256 of `user:password` in hexadecimal digits, or null.
     pub(crate) fn show(&self) -> Value {
-        let Self { host, port, scheme, login, bypass: _ } = self;
+        let Self { host, port, scheme, login } = self;
         let login = login.as_ref().map(|login| hex(&Sha256::digest(login.as_bytes())));
         json!({"host": host, "port": port, "scheme": scheme, "login": login})
     }
