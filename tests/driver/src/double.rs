@@ -57,7 +57,7 @@ impl DoubleProcess {
     }
 
     pub async fn journal(&self) -> Result<Vec<Value>> {
-        Ok(self.get("journal").await?.as_array().context("lines")?.clone())
+        Ok(self.get("journal").await?["entries"].as_array().context("entries")?.clone())
     }
 
     /// Writes the credentials into files of a folder.

@@ -4,7 +4,7 @@
 //! `kind` is `request` (a call and its answer), `did` (an effect and its time), or `adb` (a service
 //! that a client of the adb server asked for).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write as _;
@@ -56,6 +56,6 @@ impl Journal {
 
     pub(crate) fn show(&self) -> Value {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.kept.iter().cloned().collect()
+        json!({"entries": lines.kept})
     }
 }

@@ -85,7 +85,7 @@ impl Truth {
     /// Returns the `boot_id` of the host, which other pads share.
     pub(crate) fn boot_id(&self, seat: Seat) -> String {
         let host = fleet::host(seat);
-        fleet::uuid(&format!("boot 1 {host}"))
+        fleet::uuid(&format!("boot 1 {host} 0"))
     }
 
     /// Puts the start time of the container into field 22, in hundredths of a second since the

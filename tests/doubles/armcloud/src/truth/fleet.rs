@@ -11,11 +11,13 @@ const MODELS: [&str; 4] = ["SM-S9180", "Pixel 8", "22081212C", "V2304A"];
 const VERSIONS: [&str; 3] = ["13", "14", "15"];
 const DAY: u64 = 86_400_000;
 
+/// Gives the sixth of every eight pads a code with `ACP`.
 pub(super) fn pad(seat: Seat, now: u64) -> Pad {
+    let prefix = if seat.0 % 8 == 5 { "ACP" } else { "AC" };
     let pick = mix(&format!("pad 1 {}", seat.0));
     let of = |names: &[&'static str], byte: usize| names[usize::from(pick[byte]) % names.len()];
     Pad {
-        code: format!("AC320100{:05}", seat.0),
+        code: format!("{prefix}320100{:05}", seat.0),
         seat,
         name: format!("phone {}", seat.0 + 1),
         android: of(&VERSIONS, 0),

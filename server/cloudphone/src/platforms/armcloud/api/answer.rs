@@ -123,8 +123,8 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
 }
 
 fn read_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Rows<T>, D::Error> {
-    struct Reader<T>(PhantomData<T>);
-    impl<'de, T: DeserializeOwned> Visitor<'de> for Reader<T> {
+    struct ListVisitor<T>(PhantomData<T>);
+    impl<'de, T: DeserializeOwned> Visitor<'de> for ListVisitor<T> {
         type Value = Rows<T>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,7 +148,7 @@ fn read_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<
             Ok(read)
         }
     }
-    from.deserialize_any(Reader(PhantomData))
+    from.deserialize_any(ListVisitor(PhantomData))
 }
 
 /// Reads a value only if it is short: parsers that try several types keep a copy.
