@@ -48,75 +48,58 @@ async fn end(server: &Server, key: &Key, tool: &str, arguments: &Value) -> Value
 }
 
 #[tokio::test]
-async fn success_is_what_was_measured_on_the_device_whatever_was_reported() {
-    let writes = [
-        ("set_proxy", proxy(1, "a")),
-        ("set_power", power(5, "restart")),
-        ("set_power", power(2, "boot")),
-        ("set_proxy", proxy(15, "b")),
-        ("set_proxy", proxy(17, "c")),
-    ];
-    insta::assert_snapshot!(all_end("success", &writes).await);
-}
-
-#[tokio::test]
-async fn success_unverified_is_reported_success_that_nothing_can_verify() {
-    let writes = [("clear_proxy", json!({"device_id": phone(10)}))];
-    insta::assert_snapshot!(all_end("success_unverified", &writes).await);
-}
-
-#[tokio::test]
-async fn failed_is_an_error_of_the_platform_that_no_reading_contradicts() {
-    let writes = [("set_proxy", proxy(14, "a")), ("clear_proxy", json!({"device_id": phone(14)}))];
-    insta::assert_snapshot!(all_end("failed", &writes).await);
-}
-
-#[tokio::test]
-async fn a_write_that_was_never_sent_is_failed() {
-    let writes = [("set_proxy", proxy(23, "b"))];
-    insta::assert_snapshot!(all_end("failed", &writes).await);
-}
-
-#[tokio::test]
-async fn failed_silent_is_reported_success_that_is_measurably_absent_and_it_is_refunded() {
-    let writes = [("set_proxy", proxy(13, "a")), ("set_power", power(13, "restart")), ("set_proxy", proxy(19, "b"))];
-    insta::assert_snapshot!(all_end("failed_silent", &writes).await);
-}
-
-#[tokio::test]
-async fn timeout_is_an_unknown_outcome_at_the_deadline_and_is_not_refunded() {
-    let writes = [("set_proxy", proxy(20, "a")), ("set_power", power(4, "boot"))];
-    insta::assert_snapshot!(all_end("timeout", &writes).await);
-}
-
-#[tokio::test]
-async fn failed_silent_alone_is_refunded() {
-    let (server, key, _) = cast().await;
-    for (status, tool, arguments) in ends() {
-        let before = entries(&server, "refund").await;
-        let task = end(&server, &key, tool, &arguments).await;
-        assert_eq!(task["status"], status);
-        assert_eq!(entries(&server, "refund").await - before, usize::from(status == "failed_silent"), "{status}");
+async fn each_end_has_its_evidence_and_failed_silent_alone_its_refund() {
+    let clear = |number| ("clear_proxy", json!({"device_id": phone(number)}));
+    let set = |number, key| ("set_proxy", proxy(number, key));
+    let restart = |number| ("set_power", power(number, "restart"));
+    let boot = |number| ("set_power", power(number, "boot"));
+    for (name, status, writes) in [
+        ("success", "success", vec![set(1, "a"), restart(5), boot(2), set(15, "b"), set(17, "c")]),
+        ("success_unverified", "success_unverified", vec![clear(10)]),
+        ("failed", "failed", vec![set(14, "a"), clear(14)]),
+        ("never_sent", "failed", vec![set(23, "b")]),
+        ("failed_silent", "failed_silent", vec![set(13, "a"), restart(13), set(19, "b")]),
+        ("timeout", "timeout", vec![set(20, "a"), boot(4)]),
+    ] {
+        insta::assert_snapshot!(name, all_end(status, &writes).await);
     }
-    let refund = ledger(&server).await.into_iter().find(|row| row.kind == "refund").expect("a refund");
-    let charge = ledger(&server).await.into_iter().find(|row| row.kind == "charge" && row.id == refund.id);
-    assert_eq!(charge.map(|charge| charge.application), Some(refund.application), "to whom the write was charged");
 }
 
 #[tokio::test]
-async fn terminal_is_false_while_a_task_is_in_flight_and_true_in_each_of_its_ends() {
+async fn each_end_is_one_terminal_result_until_which_the_same_write_is_the_same_task() {
     let (server, key, _) = cast().await;
+    let mut ended = Vec::new();
     for (status, tool, arguments) in ends() {
-        let accepted = server.call(&key, tool, arguments).await.expect("accepted");
-        let poll = json!({"task_id": accepted["task_id"], "wait_seconds": 0});
-        let mut seen = vec![(accepted["status"].clone(), accepted["terminal"].clone())];
+        let refunds = entries(&server, "refund").await;
+        let first = server.call(&key, tool, arguments.clone()).await.expect("accepted");
+        let repeat = server.call(&key, tool, arguments.clone()).await.expect("a hit");
+        assert_eq!((&repeat["task_id"], &repeat["idempotent_hit"]), (&first["task_id"], &json!(true)), "{status}");
+        assert_eq!(first["idempotent_hit"], false, "{status}");
+        let poll = json!({"task_id": first["task_id"], "wait_seconds": 0});
+        let mut seen = vec![(first["status"].clone(), first["terminal"].clone())];
         while seen.last().is_some_and(|(_, terminal)| terminal != true) {
-            server.clock.advance(std::time::Duration::from_secs(1));
+            server.clock.advance(Duration::from_secs(1));
             let task = server.call(&key, "get_task", poll.clone()).await.expect("a task");
             seen.push((task["status"].clone(), task["terminal"].clone()));
         }
         seen.dedup();
         assert_eq!(seen, [(json!("dispatched"), json!(false)), (json!(status), json!(true))]);
+        let answer = server.rpc(&key, "tools/call", json!({"name": "get_task", "arguments": poll})).await;
+        assert_eq!((&answer["result"]["isError"], answer.get("error")), (&json!(false), None), "{status}: {answer}");
+        let task = crate::harness::outcome(&answer).expect("a result");
+        assert_eq!((&task["status"], task.get("code")), (&json!(status), None));
+        let refunded = entries(&server, "refund").await - refunds;
+        assert_eq!(refunded, usize::from(status == "failed_silent"), "{status}");
+        ended.push((tool, arguments, first["task_id"].clone()));
+    }
+    let rows = ledger(&server).await;
+    let refund = rows.iter().find(|row| row.kind == "refund").expect("a refund");
+    let charge = rows.iter().find(|row| row.kind == "charge" && row.id == refund.id);
+    assert_eq!(charge.map(|charge| &charge.application), Some(&refund.application), "to whom the write was charged");
+    for (tool, arguments, task_id) in ended {
+        let anew = server.call(&key, tool, arguments).await.expect("accepted");
+        assert_eq!((&anew["status"], &anew["idempotent_hit"]), (&json!("dispatched"), &json!(false)));
+        assert_ne!(anew["task_id"], task_id);
     }
 }
 
@@ -136,33 +119,6 @@ async fn clear_proxy_has_no_address_to_compare_and_ends_as_success_unverified_or
     for (number, status) in [(1, "success_unverified"), (10, "success_unverified"), (16, "timeout"), (17, "timeout")] {
         let task = end(&server, &key, "clear_proxy", &json!({"device_id": phone(number)})).await;
         assert_eq!((&task["status"], &task["evidence"]["checked"]), (&json!(status), &json!("upstream_answer")));
-    }
-}
-
-#[tokio::test]
-async fn the_same_write_again_is_the_same_task_until_its_end_and_then_another() {
-    let (server, key, _) = cast().await;
-    for (status, tool, arguments) in ends() {
-        let first = server.call(&key, tool, arguments.clone()).await.expect("accepted");
-        let repeat = server.call(&key, tool, arguments.clone()).await.expect("a hit");
-        assert_eq!((&repeat["task_id"], &repeat["idempotent_hit"]), (&first["task_id"], &json!(true)), "{status}");
-        assert_eq!(server.end(&key, &first["task_id"]).await["status"], status);
-        let anew = server.call(&key, tool, arguments).await.expect("accepted");
-        assert_eq!((&anew["status"], &anew["idempotent_hit"]), (&json!("dispatched"), &json!(false)), "{status}");
-        assert_ne!(anew["task_id"], first["task_id"], "{status}");
-    }
-}
-
-#[tokio::test]
-async fn an_end_is_read_as_a_result_and_never_as_an_error() {
-    let (server, key, _) = cast().await;
-    for (status, tool, arguments) in ends() {
-        let task_id = end(&server, &key, tool, &arguments).await["task_id"].take();
-        let answer =
-            server.rpc(&key, "tools/call", json!({"name": "get_task", "arguments": {"task_id": task_id}})).await;
-        assert_eq!((&answer["result"]["isError"], answer.get("error")), (&json!(false), None), "{status}: {answer}");
-        let task = crate::harness::outcome(&answer).expect("a result");
-        assert_eq!((&task["status"], task.get("code")), (&json!(status), None));
     }
 }
 

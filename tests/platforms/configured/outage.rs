@@ -1,7 +1,7 @@
 //! A platform that is down or refuses the credentials: its effect on other platforms, its cost, and
 //! the reports about it.
 
-use super::{FAST, Site, echo, id, list_all, until};
+use super::{FAST, Site, echo, id, lab, list_all, until};
 use crate::harness::Key;
 use crate::harness::double::Double;
 use crate::harness::program::{Program, WATCHED, get, key_of};
@@ -102,36 +102,8 @@ async fn wait_for_denial(program: &Program, phone: &str) {
 }
 
 #[tokio::test]
-async fn one_refusal_of_the_credentials_takes_a_platform_away_for_seconds() {
-    let site = Site::new();
-    let double = Double::start(1, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(1, &[]).await;
-    let phone = id("lab", &double.codes().await[0]);
-    let ask = async || {
-        sleep(Duration::from_millis(400)).await;
-        program.call("create_session", json!({"device_id": phone})).await
-    };
-    double.switch(None, &json!({"code": {"value": 2033, "calls": 1, "endpoint": "stsTokenByPadCode"}})).await;
-    let mut refused = vec![ask().await.expect_err("the credentials are refused")];
-    until(async || match ask().await {
-        Ok(_) => true,
-        Err(refusal) => {
-            refused.push(refusal);
-            false
-        }
-    })
-    .await;
-    let is_brief = |refusal: &Value| refusal["retry_after_seconds"].as_u64().is_none_or(|seconds| seconds <= 5);
-    assert!(refused.iter().all(is_brief), "{refused:?}");
-}
-
-#[tokio::test]
 async fn a_check_asks_anew_and_a_mended_mistake_is_over() {
-    let site = Site::new();
-    let double = Double::start(1, FAST).await;
-    site.configure(&(echo() + &site.table("lab", &double)));
-    let program = site.start(1, &[]).await;
+    let (site, double, program) = lab(1, &echo(), &[]).await;
     let phone = id("lab", &double.codes().await[0]);
     for (mistake, told) in [("code", 2031), ("http_status", 404)] {
         double.switch(None, &json!({mistake: told})).await;
@@ -152,10 +124,7 @@ async fn a_check_asks_anew_and_a_mended_mistake_is_over() {
 
 #[tokio::test]
 async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
-    let site = Site::new();
-    let double = Double::start(2, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, WATCHED).await;
+    let (site, double, program) = lab(2, "", WATCHED).await;
     let phone = id("lab", &double.codes().await[0]);
     double.switch(None, &json!({"code": 2031})).await;
     wait_for_denial(&program, &phone).await;

@@ -1,7 +1,7 @@
 //! Conditions that pass: states of phones, answers without a phone, commands that come too often,
 //! and rows in each form.
 
-use super::{FAST, Site, echo, end, id, until};
+use super::{FAST, Site, echo, end, id, lab, until};
 use crate::harness::double::Double;
 use crate::harness::program::Program;
 use serde_json::{Value, json};
@@ -24,9 +24,7 @@ fn restart(phone: &Value) -> Value {
 
 #[tokio::test]
 async fn a_state_that_passes_is_refused_for_now_and_a_restart_is_offered_to_an_abnormal_phone() {
-    let (site, double) = (Site::new(), Double::start(1, FAST).await);
-    site.configure(&site.table("lab", &double));
-    let program = site.start(1, &[]).await;
+    let (_site, double, program) = lab(1, "", &[]).await;
     let code = double.codes().await.swap_remove(0);
     let phone = json!({"device_id": id("lab", &code)});
     let shown = |status: i64| json!({"pad_status": status});
@@ -57,9 +55,7 @@ async fn a_state_that_passes_is_refused_for_now_and_a_restart_is_offered_to_an_a
 
 #[tokio::test]
 async fn a_phone_of_the_list_that_an_answer_lacks_is_unavailable_and_not_gone() {
-    let (site, double) = (Site::new(), Double::start(2, FAST).await);
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, &[]).await;
+    let (site, double, program) = lab(2, "", &[]).await;
     let code = double.codes().await.swap_remove(0);
     let phone = json!({"device_id": id("lab", &code)});
     double.switch(Some(&code), &json!({"unknown_pad": true})).await;

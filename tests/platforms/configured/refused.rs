@@ -1,16 +1,12 @@
 //! Writes that a platform cannot express: the server refuses them before they are charged or sent.
 
-use super::{FAST, Site, id};
-use crate::harness::double::Double;
+use super::{id, lab};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 #[tokio::test]
 async fn a_write_that_a_platform_cannot_express_is_refused_before_it_is_charged_or_sent() {
-    let site = Site::new();
-    let double = Double::start(8, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(8, &[]).await;
+    let (site, double, program) = lab(8, "", &[]).await;
     let phone = id("lab", &double.codes().await[0]);
     let proxy = |scheme: &str, username: &str, password: &str| {
         json!({"device_id": phone, "scheme": scheme, "host": "proxy.example.com", "port": 1080,

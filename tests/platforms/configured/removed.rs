@@ -1,7 +1,7 @@
 //! Writes whose platform is removed from the configuration, and a phone whose pad the platform
 //! replaces.
 
-use super::{FAST, Site, end, id, list_all, until};
+use super::{end, id, lab, list_all, until};
 use crate::harness::double::Double;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -12,10 +12,7 @@ async fn restarts(double: &Double, code: &str) -> usize {
 
 #[tokio::test]
 async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_ends_as_timeout() {
-    let site = Site::new();
-    let double = Double::start(3, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let mut program = site.start(3, &[]).await;
+    let (site, double, mut program) = lab(3, "", &[]).await;
     let codes = double.codes().await;
     // The first pad never answers the reading before a restart. The second never reports the end of
     // its restart. The third does not even acknowledge its restart.
@@ -49,10 +46,7 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
 
 #[tokio::test]
 async fn a_phone_keeps_its_id_when_its_pad_is_replaced_and_writes_go_to_the_new_one() {
-    let site = Site::new();
-    let double = Double::start(2, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, &[]).await;
+    let (_site, double, program) = lab(2, "", &[]).await;
     let before = list_all(&program).await;
     let codes = double.codes().await;
     let phone = id("lab", &codes[0]);

@@ -1,6 +1,6 @@
 //! A working platform: its phones, its check, and its evidence before and after the check.
 
-use super::{FAST, Site, assert_nowhere, count_requests, echo, end, id, list_all, until};
+use super::{FAST, Site, assert_nowhere, count_requests, echo, end, id, lab, list_all, until};
 use crate::harness::double::{Double, KEYS, table};
 use crate::harness::program::{start, steady};
 use driver::Process;
@@ -88,10 +88,7 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
 
 #[tokio::test]
 async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follow_and_not_before() {
-    let site = Site::new();
-    let double = Double::start(3, FAST).await;
-    site.configure(&(echo() + &site.table("lab", &double)));
-    let program = site.start(3, &[]).await;
+    let (site, double, program) = lab(3, &echo(), &[]).await;
     let codes = double.codes().await;
     double.switch(None, &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
     double.switch(Some(&codes[0]), &json!({"effect": "always"})).await;
@@ -117,9 +114,7 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
 
 #[tokio::test]
 async fn a_restart_that_was_seen_proves_the_readings_of_later_restarts_on_that_phone() {
-    let (site, double) = (Site::new(), Double::start(2, FAST).await);
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, &[]).await;
+    let (site, double, program) = lab(2, "", &[]).await;
     let code = double.codes().await.swap_remove(0);
     let restart = json!({"device_id": id("lab", &code), "action": "restart"});
     let seen = end(&program, "set_power", restart.clone()).await;
@@ -131,9 +126,7 @@ async fn a_restart_that_was_seen_proves_the_readings_of_later_restarts_on_that_p
 
 #[tokio::test]
 async fn a_platform_that_was_busy_is_told_as_busy_and_a_restart_that_it_measurably_did_not_make_is_not_charged() {
-    let (site, double) = (Site::new(), Double::start(2, FAST).await);
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, &[]).await;
+    let (site, double, program) = lab(2, "", &[]).await;
     let code = double.codes().await.swap_remove(0);
     let restart = json!({"device_id": id("lab", &code), "action": "restart"});
     assert_eq!(end(&program, "set_power", restart.clone()).await["status"], "success", "its start is proven");
@@ -151,9 +144,7 @@ async fn a_platform_that_was_busy_is_told_as_busy_and_a_restart_that_it_measurab
 
 #[tokio::test]
 async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy() {
-    let (site, double) = (Site::new(), Double::start(2, FAST).await);
-    site.configure(&(echo() + &site.table("lab", &double)));
-    let _program = site.start(2, &[]).await;
+    let (site, double, _program) = lab(2, &echo(), &[]).await;
     let [first, code] = <[String; 2]>::try_from(double.codes().await).expect("two phones");
     let phone = id("lab", &code);
     // A screen that is broken on one phone says nothing of another one.

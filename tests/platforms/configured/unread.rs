@@ -1,6 +1,6 @@
 //! Phones and accounts on which nothing can be read before a write: the write is sent all the same.
 
-use super::{FAST, Site, count_requests, echo, end, id, until};
+use super::{FAST, Site, count_requests, echo, end, id, lab, until};
 use crate::harness::double::Double;
 use crate::harness::program::Program;
 use serde_json::{Value, json};
@@ -21,9 +21,7 @@ async fn assert_end(program: &Program, tool: &str, arguments: Value, status: &st
 
 #[tokio::test]
 async fn a_hung_phone_is_restarted_and_a_start_after_the_request_is_its_success() {
-    let (site, double) = (Site::new(), Double::start(2, FAST).await);
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, &[]).await;
+    let (_site, double, program) = lab(2, "", &[]).await;
     let codes = double.codes().await;
     // A start has been read on this account.
     assert_end(&program, "set_power", restart(&codes[1]), "success", "before: ").await;
@@ -33,9 +31,7 @@ async fn a_hung_phone_is_restarted_and_a_start_after_the_request_is_its_success(
 
 #[tokio::test]
 async fn a_dead_proxy_is_replaced_and_an_address_that_is_not_the_own_one_is_the_success() {
-    let (site, double) = (Site::new(), Double::start(1, FAST).await);
-    site.configure(&(echo() + &site.table("lab", &double)));
-    let program = site.start(1, &[]).await;
+    let (_site, double, program) = lab(1, &echo(), &[]).await;
     let code = double.codes().await.swap_remove(0);
     assert_end(&program, "set_proxy", proxy(&code, 1080), "success", "before: 127.1.0.1").await;
     double.switch(Some(&code), &json!({"proxy_dead": true})).await;

@@ -1,16 +1,12 @@
 //! A platform that answers 404 to a call, once or for long: the reports about it, and the way back.
 
-use super::{FAST, Site, end, id, until};
-use crate::harness::double::Double;
+use super::{end, id, lab, until};
 use crate::harness::program::{WATCHED, get};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn one_404_to_a_call_that_never_worked_makes_a_capability_false_with_the_reason_and_a_check_brings_it_back() {
-    let site = Site::new();
-    let double = Double::start(2, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(2, WATCHED).await;
+    let (site, double, program) = lab(2, "", WATCHED).await;
     let phone = json!({"device_id": id("lab", &double.codes().await[0])});
     let missing = json!({"http_status": {"value": 404, "endpoint": "setProxy", "calls": 1}});
     double.switch(None, &missing).await;
@@ -47,10 +43,7 @@ async fn one_404_to_a_call_that_never_worked_makes_a_capability_false_with_the_r
 
 #[tokio::test]
 async fn a_404_to_a_call_that_has_worked_or_to_the_list_takes_nothing_away_and_is_named() {
-    let site = Site::new();
-    let double = Double::start(1, FAST).await;
-    site.configure(&site.table("lab", &double));
-    let program = site.start(1, WATCHED).await;
+    let (_site, double, program) = lab(1, "", WATCHED).await;
     let phone = json!({"device_id": id("lab", &double.codes().await[0])});
     end(&program, "clear_proxy", phone.clone()).await;
     double.switch(None, &json!({"http_status": {"value": 404, "endpoint": "setProxy", "calls": 1}})).await;
