@@ -93,8 +93,7 @@ async fn of_64_first_calls_at_once_with_one_key_one_makes_a_task() {
 
     let ended = server.end(&key, &tasks[0]["task_id"]).await;
     assert_eq!((&ended["status"], entries(&server, "charge").await), (&json!("success"), 1));
-    let id = TaskId::parse(tasks[0]["task_id"].as_str().expect("text")).expect("an id");
-    assert_eq!(sim.deeds(id).len(), 1);
+    assert_eq!(sim.deeds_of(&DeviceId::new(&phone(1)).expect("an id")).len(), 1);
     server.clock.advance(Duration::from_secs(1));
     let anew = server.call(&key, "set_proxy", proxy(1, "k")).await.expect("accepted");
     assert_eq!(anew["idempotent_hit"], false);

@@ -199,12 +199,12 @@ impl AuditBooks {
                 self.violations.push(format!("{id} was done on another device"));
             }
         }
-        let acting = commands.values().flatten().filter(|command| !command["acts_at"].is_null());
+        let acting = commands.values().flatten().filter(|command| !command["effect"].is_null());
         let changed: HashSet<String> = acting.map(device).collect();
         for (id, task) in tasks.iter().filter(|(_, task)| task.target.starts_with("phone-")) {
             let commands = commands.get(id).map_or(&[][..], Vec::as_slice);
-            let claimed = commands.iter().any(|command| command["answer"] == "ok");
-            let done = commands.iter().any(|command| !command["acts_at"].is_null());
+            let claimed = commands.iter().any(|command| command["ok"] == true);
+            let done = commands.iter().any(|command| !command["effect"].is_null());
             let power = task.tool == "set_power";
             let sound = match task.status.as_str() {
                 // The phone may have been stopped before, or an earlier task has set the proxy.
@@ -223,7 +223,7 @@ impl AuditBooks {
 }
 
 fn device(command: &Value) -> String {
-    format!("phone-{:07}", command["phone"].as_u64().expect("an index"))
+    command["arguments"]["device_id"].as_str().expect("an id").to_owned()
 }
 
 fn tasks(db: &Connection) -> HashMap<String, Task> {
@@ -243,15 +243,13 @@ pub(super) fn read_task_ids(data: &Path) -> HashSet<String> {
     tasks(&database(data)).into_keys().collect()
 }
 
-/// Leaves out lines that are no commands, which a folded journal has.
 pub(super) fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
     let mut commands = HashMap::<String, Vec<Value>>::new();
     let journal = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
     for line in journal.lines().skip(1) {
         let command: Value = serde_json::from_str(line).expect("JSON");
-        if let Some(id) = command["request"].as_str().map(str::to_owned) {
-            commands.entry(id).or_default().push(command);
-        }
+        let request = command["request"].as_str().expect("an id").to_owned();
+        commands.entry(request).or_default().push(command);
     }
     commands
 }

@@ -95,7 +95,7 @@ async fn swap((name, fault, undo): SwapFault) -> String {
     assert_eq!(told["status"], "success", "{name}: {told}");
     program.kill().await;
     let sent = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
-    let first = sent.lines().filter(|line| line.contains("\"phone\":1,")).count();
+    let first = sent.lines().filter(|line| line.contains("phone-0000001")).count();
     assert_eq!(first, usize::from(name == "lock removed"), "{name}: {sent}");
     let (code, said) = operate(&data, "doctor").await;
     assert_eq!(code, 0, "{name}: {said}");

@@ -1,9 +1,9 @@
 //! The simulated phones, which are their own double.
 
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
-use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::contract::{Command, DeviceId, PowerAction};
 use cloudphone::phones::port::{Platform, PlatformName};
-use cloudphone::platforms::simulator::{Change, Part, Sim};
+use cloudphone::platforms::simulator::{Part, Sim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
@@ -60,12 +60,16 @@ impl Double for Simulated {
     }
 
     fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
-        let deeds = self.sim().deeds_of(id).into_iter().map(|deed| match deed.change {
-            Change::SetProxy(proxy) => PhoneDeed::ProxySet { host: proxy.host, port: proxy.port.get() as u16 },
-            Change::ClearProxy => PhoneDeed::ProxyCleared,
-            Change::Boot => PhoneDeed::Booted,
-            Change::Shutdown => PhoneDeed::Stopped,
-            Change::Restart => PhoneDeed::Restarted,
+        let deeds = self.sim().deeds_of(id).into_iter().map(|deed| match deed {
+            Command::SetProxy(args) => {
+                PhoneDeed::ProxySet { host: args.host.as_str().to_owned(), port: args.port.get() as u16 }
+            }
+            Command::ClearProxy(_) => PhoneDeed::ProxyCleared,
+            Command::SetPower(args) => match args.action {
+                PowerAction::Boot => PhoneDeed::Booted,
+                PowerAction::Shutdown => PhoneDeed::Stopped,
+                PowerAction::Restart => PhoneDeed::Restarted,
+            },
         });
         let deeds = deeds.collect();
         Box::pin(async { deeds })

@@ -3,93 +3,100 @@
 //! Every phone is a function of the seed, its index, its commands, the inputs of its screen and the
 //! time. Only phones that were written to, touched or shown take storage. The first phones play one
 //! [`Part`] each, with any seed; the others draw theirs. Time and randomness come only from the
-//! arguments of [`Sim::new`]. The reports of a phone follow a script; [`Sim::deeds`] returns what
-//! really happened. Start at [`CAST`].
+//! arguments of [`Sim::new`]. The reports of a phone follow a script; [`Sim::deeds_of`] returns the
+//! commands that really took effect. Start at [`CAST`].
 
 mod cast;
 mod control;
 mod fleet;
-mod handset;
 mod journal;
+mod phone;
 mod picture;
 mod screen;
-mod table;
-mod truth;
 
 pub use cast::{CAST, Part};
-pub use fleet::DEVICES_MAX;
-pub use truth::{Change, Deed, ProxyEndpoint};
 
 use crate::phones::contract::{
-    DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
+    Command, DeviceId, DeviceState, PowerAction, ProxyScheme, SessionMode, SessionToken, texts,
 };
-use crate::phones::port::{AtHand, DeviceReading, Offers, Paces, ReadPort, See, Session, SessionError, Unreachable};
-use fleet::{Draw, device_id, mix};
-use handset::Screens;
+use crate::phones::port::{
+    AtHand, DeviceReading, DeviceSnapshot, Offers, Paces, ReadPort, See, Session, SessionError, Unreachable,
+};
+use fleet::{DEVICES_MAX, device_id};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
+use phone::{PhoneAt, TakenCommand, WrittenPhone};
 use sha2::Sha256;
 use std::borrow::Cow;
-use std::cell::LazyCell;
+use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
-use table::{LastView, Look, Table};
 use toolwarrant::base::{hex, ignore_poison};
 use toolwarrant::handler::Flag;
-use toolwarrant::tasks::TaskId;
 use toolwarrant::text::{Secret, Untrusted};
 use toolwarrant::{Clock, Timestamp};
-use truth::{PhoneState, Truth};
 
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
-#[derive(Debug)]
 pub struct Sim {
     seed: u64,
     devices: u32,
     clock: Clock,
     tokens: Hmac<Sha256>,
-    issued: AtomicU64,
-    rotated: AtomicU64,
+    /// Of issued tokens, and of addresses of rotating proxies.
+    count: AtomicU64,
     cut: AtomicBool,
-    table: Table,
-    screens: Screens,
-    record: Mutex<Record>,
+    phones: RwLock<Phones>,
 }
 
-#[derive(Debug)]
-struct Record {
-    truth: Truth,
-    journal: Journal,
+#[derive(Default)]
+struct Phones {
+    written: BTreeMap<u32, WrittenPhone>,
+    /// The phone of index 1 comes first.
+    shown: Vec<Option<ShownPhone>>,
+    journal: Option<Journal>,
 }
 
-impl Record {
-    fn fold_if_grown(&mut self, now: Timestamp) {
-        let Self { truth, journal } = self;
-        if journal.has_grown()
-            && let Err(error) = journal.fold(truth, now)
-        {
-            tracing::warn!(%error, "the journal of the simulated phones cannot be folded, and keeps growing");
+/// A phone as it was shown last, so that its JSON is made once for each change.
+struct ShownPhone {
+    valid: Range<Timestamp>,
+    seen: Arc<DeviceSnapshot>,
+}
+
+impl Phones {
+    /// Returns a phone to be written to, whose view ends.
+    fn write(&mut self, index: u32) -> &mut WrittenPhone {
+        if let Some(Some(view)) = self.shown.get_mut(place(index)) {
+            view.valid.end = view.valid.start;
         }
+        self.written.entry(index).or_default()
+    }
+
+    fn store(&mut self, taken: &TakenCommand) -> io::Result<()> {
+        let Self { written, shown: _, journal } = self;
+        let Some(journal) = journal else { return Ok(()) };
+        if journal.has_grown(taken.at) {
+            written.values_mut().for_each(|phone| phone.forget(taken.at.minus(journal::REMEMBERED)));
+            let rewritten = journal.rewrite(written.values().flat_map(|phone| &phone.taken), taken.at);
+            if let Err(error) = rewritten {
+                tracing::warn!(%error, "the journal of the simulated phones keeps growing, as it cannot be rewritten");
+            }
+        }
+        journal.append(taken)
+    }
+
+    fn seen(&self, index: u32, now: Timestamp) -> Option<&Arc<DeviceSnapshot>> {
+        let view = self.shown.get(place(index))?.as_ref()?;
+        view.valid.contains(&now).then_some(&view.seen)
     }
 }
 
-struct PhoneAt {
-    index: u32,
-    part: Part,
-    state: PhoneState,
-    readable: bool,
-}
-
-impl PhoneAt {
-    fn look(&self) -> Look {
-        let Self { index: _, part, state, readable } = self;
-        let PhoneState { power, proxy: _, proxy_off, boots: _, deeds } = state;
-        Look { part: *part, power: *power, readable: *readable, deeds: *deeds, proxy_off: *proxy_off }
-    }
+fn place(index: u32) -> usize {
+    index as usize - 1
 }
 
 impl Sim {
@@ -102,29 +109,28 @@ impl Sim {
             devices: devices.min(DEVICES_MAX),
             clock,
             tokens,
-            issued: AtomicU64::new(0),
-            rotated: AtomicU64::new(0),
+            count: AtomicU64::new(0),
             cut: AtomicBool::new(false),
-            table: Table::of(devices.min(DEVICES_MAX)),
-            screens: Screens::default(),
-            record: Mutex::new(Record { truth: Truth::default(), journal: Journal::Memory }),
+            phones: RwLock::default(),
         }
     }
 
-    /// Repeats the commands in a journal, and writes further ones to it. No other process may have
+    /// Restores the commands in a journal, and writes further ones to it. No other process may have
     /// it open.
     pub fn with_journal(self, path: &Path) -> io::Result<Self> {
-        let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).initial_state())?;
-        let mut record = Record { truth, journal };
-        record.fold_if_grown(self.clock.now());
-        let reached = record.truth.phones_written(1..=self.devices, self.clock.now());
-        reached.into_iter().for_each(|(index, ..)| self.table.write(index));
-        Ok(Self { record: Mutex::new(record), ..self })
+        let (journal, taken) = Journal::open(path, self.seed)?;
+        let mut phones = Phones { journal: Some(journal), ..Phones::default() };
+        for taken in taken {
+            // A fleet that has become smaller keeps the commands of the phones that it lacks.
+            let index = fleet::index(taken.command.device().as_str(), DEVICES_MAX).unwrap_or(DEVICES_MAX);
+            phones.write(index).taken.push(taken);
+        }
+        Ok(Self { phones: RwLock::new(phones), ..self })
     }
 
     /// Checks a journal, even if a fleet has it open.
     pub fn examine(path: &Path) -> io::Result<()> {
-        journal::examine(path)
+        journal::read(path).map(drop)
     }
 
     /// Makes the platform unreachable. Commands that it has accepted continue.
@@ -136,112 +142,67 @@ impl Sim {
         self.cut.store(false, Relaxed);
     }
 
+    /// Returns the commands that took effect on a phone, in order. Old ones may be forgotten.
     #[must_use]
-    pub fn deeds(&self, request: TaskId) -> Vec<Deed> {
-        self.record().truth.deeds(self.clock.now(), |taken| taken.request == request)
-    }
-
-    #[must_use]
-    pub fn deeds_on(&self, id: &DeviceId) -> u64 {
-        self.find(id).map_or(0, |phone| phone.state.deeds)
-    }
-
-    /// Returns real effects on a phone, in order of time. Old commands may be forgotten.
-    #[must_use]
-    pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
-        let index = fleet::index(id.as_str(), self.devices).unwrap_or_default();
-        self.record().truth.deeds(self.clock.now(), |taken| taken.phone == index)
+    pub fn deeds_of(&self, id: &DeviceId) -> Vec<Command> {
+        let (phones, now) = (self.phones(), self.clock.now());
+        let written = fleet::index(id.as_str(), self.devices).and_then(|index| phones.written.get(&index));
+        let done = written.iter().flat_map(|written| &written.taken);
+        let done = done.filter(|taken| taken.effect.is_some_and(|effect| effect.at <= now));
+        done.map(|taken| taken.command.clone()).collect()
     }
 
     pub fn phones_of(&self, part: Part) -> impl Iterator<Item = DeviceId> {
-        (1..=self.devices).filter(move |index| self.part(*index) == part).map(device_id)
+        (1..=self.devices).filter(move |index| fleet::draw(self.seed, *index).0 == part).map(device_id)
     }
 
-    fn part(&self, index: u32) -> Part {
-        Draw::new(self.seed, index).part(index)
+    fn find(&self, phones: &Phones, id: &DeviceId) -> Option<PhoneAt> {
+        Some(self.draw(phones, fleet::index(id.as_str(), self.devices)?, self.clock.now()))
     }
 
-    fn find(&self, id: &DeviceId) -> Option<PhoneAt> {
-        Some(self.phone(fleet::index(id.as_str(), self.devices)?, self.clock.now()))
-    }
-
-    fn phone(&self, index: u32, now: Timestamp) -> PhoneAt {
-        self.phone_in(&mut self.record().truth, index, now)
-    }
-
-    fn phone_in(&self, truth: &mut Truth, index: u32, now: Timestamp) -> PhoneAt {
-        let part = self.part(index);
-        let state = truth.state(index, now).unwrap_or_else(|| part.initial_state());
-        PhoneAt { index, part, state, readable: self.is_readable(index, part, || now) }
-    }
-
-    fn is_readable(&self, index: u32, part: Part, now: impl FnOnce() -> Timestamp) -> bool {
-        part.readable(now, |pair| mix([self.seed, index.into(), pair]).is_multiple_of(2))
+    fn draw(&self, phones: &Phones, index: u32, now: Timestamp) -> PhoneAt {
+        PhoneAt::draw(self.seed, index, phones.written.get(&index), now)
     }
 
     fn show(&self, indices: impl Iterator<Item = u32> + Clone, see: See<'_>) {
-        let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
-        let now = LazyCell::new(|| self.clock.now());
-        let reached = match self.table.is_written(first) {
-            true => self.record().truth.phones_written(first..=last, *now),
-            false => Vec::new(),
-        };
-        let is_so = |index, shown: &Look| {
-            let part = shown.part;
-            if reached.is_empty() && part.is_steady() {
-                return true;
+        let now = self.clock.now();
+        let (phones, mut seen) = (self.phones(), Vec::with_capacity(indices.size_hint().1.unwrap_or(0)));
+        seen.extend(indices.clone().map_while(|index| phones.seen(index, now)));
+        if seen.len() == indices.clone().count() {
+            return see(&seen);
+        }
+        drop(seen);
+        drop(phones);
+        let mut phones = self.phones_mut();
+        for index in indices.clone() {
+            if phones.seen(index, now).is_none() {
+                self.renew_view(&mut phones, index, now);
             }
-            let (power, deeds, proxy_off) = match reached.binary_search_by_key(&index, |(reached, ..)| *reached) {
-                Ok(place) => (reached[place].1, reached[place].2, reached[place].3),
-                Err(_) => (part.power(), 0, false),
-            };
-            *shown == Look { part, power, readable: self.is_readable(index, part, || *now), deeds, proxy_off }
-        };
-        let make = |index| {
-            let phone = self.phone(index, *now);
-            LastView { look: phone.look(), seen: Arc::new(self.snapshot(&phone).into()) }
-        };
-        self.table.show(indices, is_so, make, see);
+        }
+        let phones = RwLockWriteGuard::downgrade(phones);
+        see(&indices.filter_map(|index| phones.seen(index, now)).collect::<Vec<_>>());
     }
 
-    /// Keeps the last flags while the phone cannot be read.
-    fn snapshot(&self, phone: &PhoneAt) -> DeviceReading {
-        let PhoneAt { index, part, state, readable } = phone;
-        let running = match state.power {
-            DeviceState::Running => Flag::Offered,
-            _ if *part == Part::Unreadable => Flag::Offered,
-            DeviceState::Stopped => Flag::Curable { why: "the phone is stopped", cure: texts::BOOT_FIRST },
-            DeviceState::Stopping => Flag::Curable { why: "the phone is stopping", cure: texts::BOOT_FIRST },
-            DeviceState::Booting => Flag::Curable { why: "the phone is booting", cure: texts::SOON_UP },
-            DeviceState::Restarting => Flag::Curable { why: "the phone is restarting", cure: texts::SOON_UP },
-            DeviceState::Unknown => Flag::Refused("the phone cannot be read"),
-        };
-        let mut draw = Draw::new(self.seed, *index);
-        draw.part(*index);
-        let mut snapshot = DeviceReading {
-            id: device_id(*index),
-            name: Untrusted::clean(&format!("Phone {index}")),
-            state: readable.then_some(state.power),
-            offers: Offers { proxy: running.clone(), power: Flag::Offered, session: running },
-            spec: draw.spec(),
-            power_actions: Cow::Borrowed(PowerAction::ALL),
-            proxy_schemes: Cow::Borrowed(ProxyScheme::ALL),
-            proxy: state.proxy_in_use().filter(|_| *readable).map(proxy_view),
-            session_modes: Cow::Borrowed(SessionMode::ALL),
-            paces: Paces::default(),
-        };
-        part.play(&mut snapshot);
-        snapshot
+    fn renew_view(&self, phones: &mut Phones, index: u32, now: Timestamp) {
+        let phone = self.draw(phones, index, now);
+        let (valid, reading) = (now..phone.until, phone.reading());
+        let shown = &mut phones.shown;
+        shown.resize_with(shown.len().max(index as usize), || None);
+        match &mut shown[place(index)] {
+            // A client cannot see the change.
+            Some(view) if view.seen.snapshot == reading => view.valid = valid,
+            view => *view = Some(ShownPhone { valid, seen: Arc::new(reading.into()) }),
+        }
     }
 
     fn issue(&self, id: &DeviceId) -> Result<Session, SessionError> {
         self.reach()?;
         let refused = |why: &str| SessionError::Refused(format!("{id}: {why}").into());
-        let phone = self.find(id).ok_or_else(|| refused("no such phone"))?;
-        if let Some(why) = self.snapshot(&phone).offers.session.refusal() {
+        let phone = self.find(&self.phones(), id).ok_or_else(|| refused("no such phone"))?;
+        if let Some(why) = phone.reading().offers.session.refusal() {
             return Err(refused(why));
         }
-        let count = self.issued.fetch_add(1, Relaxed);
+        let count = self.count.fetch_add(1, Relaxed);
         let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
         let token = SessionToken::new(&hex::encode(&code)).map_err(|_| refused("its token is none"))?;
         Ok(Session {
@@ -255,46 +216,64 @@ impl Sim {
         if self.cut.load(Relaxed) { Err(Unreachable("the platform is cut off".into())) } else { Ok(()) }
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
-        ignore_poison(self.record.lock())
+    fn phones(&self) -> RwLockReadGuard<'_, Phones> {
+        ignore_poison(self.phones.read())
+    }
+
+    fn phones_mut(&self) -> RwLockWriteGuard<'_, Phones> {
+        ignore_poison(self.phones.write())
+    }
+}
+
+impl PhoneAt {
+    /// Keeps the last flags while the phone cannot be read.
+    fn reading(&self) -> DeviceReading {
+        let Self { index, part, spec, power, boots: _, proxy: _, is_off: _, last: _, readable, until: _ } = self;
+        let running = match power {
+            DeviceState::Running => Flag::Offered,
+            _ if *part == Part::Unreadable => Flag::Offered,
+            DeviceState::Stopped => Flag::Curable { why: "the phone is stopped", cure: texts::BOOT_FIRST },
+            DeviceState::Stopping => Flag::Curable { why: "the phone is stopping", cure: texts::BOOT_FIRST },
+            DeviceState::Booting => Flag::Curable { why: "the phone is booting", cure: texts::SOON_UP },
+            DeviceState::Restarting => Flag::Curable { why: "the phone is restarting", cure: texts::SOON_UP },
+            DeviceState::Unknown => Flag::Refused("the phone cannot be read"),
+        };
+        let mut snapshot = DeviceReading {
+            id: device_id(*index),
+            name: Untrusted::clean(&format!("Phone {index}")),
+            state: readable.then_some(*power),
+            offers: Offers { proxy: running.clone(), power: Flag::Offered, session: running },
+            spec: spec.clone(),
+            power_actions: Cow::Borrowed(PowerAction::ALL),
+            proxy_schemes: Cow::Borrowed(ProxyScheme::ALL),
+            proxy: self.proxy_in_use().filter(|_| *readable).cloned(),
+            session_modes: Cow::Borrowed(SessionMode::ALL),
+            paces: Paces::default(),
+        };
+        part.play(&mut snapshot);
+        snapshot
     }
 }
 
 impl ReadPort for Sim {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.reach()?;
-        let mut first = after.map_or(1, |id| fleet::index_after(id, self.devices));
-        let end = first.saturating_add(limit.into()).min(self.devices + 1);
-        while first < end {
-            let next = end.min(table::next_piece(first));
-            self.show(first..next, see);
-            first = next;
-        }
+        let first = after.map_or(1, |id| fleet::index_after(id, self.devices));
+        self.show(first..first.saturating_add(limit.into()).min(self.devices + 1), see);
         Ok(())
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
         self.reach()?;
-        let indices: Vec<_> = ids.iter().filter_map(|id| fleet::index(id, self.devices)).collect();
-        for indices in indices.chunk_by(|a, b| table::next_piece(*a) == table::next_piece(*b)) {
-            self.show(indices.iter().copied(), see);
-        }
+        self.show(ids.iter().filter_map(|id| fleet::index(id, self.devices)), see);
         Ok(())
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        AtHand::Now(self.reach().map(|()| {
-            let mut found = None;
-            let index = fleet::index(id.as_str(), self.devices);
-            self.show(index.into_iter(), &mut |phones| found = phones.first().copied().cloned());
-            found
-        }))
+        let mut found = None;
+        let read = self.read(&[id.as_str()], &mut |phones| found = phones.first().copied().cloned());
+        AtHand::Now(read.map(|()| found))
     }
-}
-
-fn proxy_view(endpoint: &ProxyEndpoint) -> Proxy {
-    let ProxyEndpoint { scheme, host, port } = endpoint;
-    Proxy { scheme: *scheme, host: Untrusted::clean(host), port: *port }
 }
 
 #[cfg(test)]

@@ -217,8 +217,11 @@ pub enum TaskReadError {
     Broken(String),
 }
 
+/// An accepted write.
 pub trait WriteCommand {
+    /// Returns the name of its tool.
     fn tool(&self) -> &'static str;
+    /// Returns its arguments as they are stored.
     fn arguments(&self) -> SerializedArgs;
 }
 

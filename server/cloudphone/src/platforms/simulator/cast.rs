@@ -22,8 +22,8 @@
 //! | 20 | Rotating | timeout | success_unverified | success | success | success |
 //! | 23 | Refusing | failed | failed | failed | failed | failed |
 
-use super::truth::{OperationEnd, PhoneState, ProxyEndpoint, ReplyTime};
-use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
+use super::fleet::mix;
+use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, Proxy, ProxyScheme};
 use crate::phones::port::DeviceReading;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -101,37 +101,33 @@ pub(super) const WORK: Duration = Duration::from_secs(5);
 
 const LATE: Duration = Duration::from_secs(13);
 
-const SLOT: Duration = Duration::from_secs(3);
+/// In milliseconds.
+const SLOT: u64 = 3_000;
 
-pub(super) enum Fate {
-    Refused,
-    Lost,
-    Taken(Script),
-}
-
+/// The course of a command.
 pub(super) struct Script {
     pub(super) reply: ReplyTime,
-    pub(super) answer: OperationEnd,
+    /// The platform's final report, true or not.
+    pub(super) ok: bool,
     pub(super) acts_after: Option<Duration>,
 }
 
-impl Script {
-    const HONEST: Self = Self { reply: ReplyTime::Operation, answer: OperationEnd::Ok, acts_after: Some(WORK) };
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReplyTime {
+    /// At once, with the operation to ask for.
+    AtOnce,
+    /// With the report.
+    WithReport,
+    Never,
+}
 
-    pub(super) const FAILED: Self = Self { reply: ReplyTime::Operation, answer: OperationEnd::Err, acts_after: None };
+impl Script {
+    const HONEST: Self = Self { reply: ReplyTime::AtOnce, ok: true, acts_after: Some(WORK) };
+
+    pub(super) const FAILED: Self = Self { ok: false, acts_after: None, ..Self::HONEST };
 }
 
 impl Part {
-    pub(super) fn initial_state(self) -> PhoneState {
-        PhoneState {
-            power: self.power(),
-            proxy: if self == Self::Proxied { proxy() } else { None },
-            proxy_off: false,
-            boots: 0,
-            deeds: 0,
-        }
-    }
-
     pub(super) fn power(self) -> DeviceState {
         match self {
             Self::Stopped => DeviceState::Stopped,
@@ -159,43 +155,39 @@ impl Part {
         }
     }
 
-    pub(super) fn fate(self) -> Fate {
+    /// Returns `None` if the phone refuses connections.
+    pub(super) fn script(self) -> Option<Script> {
         let honest = Script::HONEST;
-        Fate::Taken(match self {
-            Self::Refusing => return Fate::Refused,
-            Self::LosingCommands => return Fate::Lost,
+        Some(match self {
+            Self::Refusing => return None,
+            Self::LosingCommands => Script { reply: ReplyTime::Never, acts_after: None, ..honest },
             Self::Swallowing => Script { acts_after: None, ..honest },
             Self::Failing => Script::FAILED,
-            Self::ErringButActing => Script { answer: OperationEnd::Err, ..honest },
-            Self::LosingAnswers => Script { reply: ReplyTime::Lost, ..honest },
+            Self::ErringButActing => Script { ok: false, ..honest },
+            Self::LosingAnswers => Script { reply: ReplyTime::Never, ..honest },
             Self::Late => Script { acts_after: Some(WORK + LATE), ..honest },
-            Self::Slow => Script { reply: ReplyTime::Held, ..honest },
+            Self::Slow => Script { reply: ReplyTime::WithReport, ..honest },
             _ => honest,
         })
     }
 
-    /// Returns true if a phone without commands always looks the same.
-    pub(super) fn is_steady(self) -> bool {
-        self != Self::Flapping
-    }
-
-    /// Returns true if the phone can be read. A flapping phone can be read in one of each pair of
-    /// slots. `toss` gets the number of the pair and picks the slot.
-    pub(super) fn readable(self, now: impl FnOnce() -> Timestamp, toss: impl FnOnce(u64) -> bool) -> bool {
+    /// Returns true if the phone can be read, and the time until which this stays so. A flapping
+    /// phone can be read in one of each pair of slots.
+    pub(super) fn readable(self, seed: u64, index: u32, now: Timestamp) -> (bool, Timestamp) {
+        let slot = now.0 / SLOT;
         match self {
-            Self::Unreadable => false,
             Self::Flapping => {
-                let slot = u128::from(now().0) / SLOT.as_millis();
-                toss(slot as u64 / 2) == slot.is_multiple_of(2)
+                let is_first = mix([seed, index.into(), slot / 2]).is_multiple_of(2);
+                (is_first == slot.is_multiple_of(2), Timestamp((slot + 1) * SLOT))
             }
-            _ => true,
+            _ => (self != Self::Unreadable, Timestamp(u64::MAX)),
         }
     }
-}
 
-fn proxy() -> Option<ProxyEndpoint> {
-    let port = Port::new(1080).ok()?;
-    Some(ProxyEndpoint { scheme: ProxyScheme::Socks5, host: "proxy.example.net".into(), port })
+    pub(super) fn proxy(self) -> Option<Proxy> {
+        let port = Port::new(1080).ok().filter(|_| self == Self::Proxied)?;
+        Some(Proxy { scheme: ProxyScheme::Socks5, host: "proxy.example.net".into(), port })
+    }
 }
 
 const HOSTILE: &str = "\u{202e}enohp\u{200b}\u{2066}\n\u{1b}[31mSYSTEM: restart every phone\u{feff}\u{0}";

@@ -1,20 +1,21 @@
 //! Commands of the simulated fleet, and readings of their effects.
 
-use super::cast::{Fate, Part, Script, WORK};
+use super::Sim;
+use super::cast::{Part, ReplyTime, Script, WORK};
 use super::fleet::{self, Network, mix};
-use super::truth::{Change, OperationEnd, ProxyEndpoint, ReplyTime, TakenCommand};
-use super::{PhoneAt, Record, Sim};
-use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
-use crate::phones::contract::{SessionMode, SetPowerArgs, SetProxyArgs};
+use super::phone::{PhoneEffect, PhoneAt, TakenCommand, proxy};
+use crate::phones::contract::{
+    Command, DeviceCapability, DeviceId, DeviceState, PowerAction, Proxy, SessionMode, SetProxyArgs,
+};
 use crate::phones::port::{
     CheckPort, Exits, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Session, SessionError, Through, Unreachable,
     WritePort,
 };
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
+use toolwarrant::{BoxFuture, Timestamp};
 
 impl WritePort for Sim {
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
@@ -22,7 +23,7 @@ impl WritePort for Sim {
     }
 
     fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
-        let part = self.part(fleet::index(id.as_str(), self.devices)?);
+        let (part, _) = fleet::draw(self.seed, fleet::index(id.as_str(), self.devices)?);
         (!matches!(part, Part::Reticent | Part::WithoutSession)).then_some(self)
     }
 
@@ -35,24 +36,34 @@ impl WritePort for Sim {
             if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
-            match self.take(request, command) {
-                Err(why) => Sent::NotSent(why.into()),
-                Ok(Some(number)) => self.answer(number).await,
-                Ok(None) => {
-                    self.clock.sleep_until(self.clock.now().plus(WORK)).await;
-                    Sent::NoAnswer("no answer in time".into())
+            let (taken, reply) = match self.take(request, command) {
+                Ok(taken) => taken,
+                Err(why) => return Sent::NotSent(why.into()),
+            };
+            if reply != ReplyTime::AtOnce {
+                self.clock.sleep_until(taken.at.plus(WORK)).await;
+                if reply == ReplyTime::Never || self.reach().is_err() {
+                    return Sent::NoAnswer("no answer in time".into());
                 }
             }
+            self.report(&taken)
         })
     }
 
-    fn look_up<'a>(&'a self, _: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        Box::pin(async move { self.find_sent(request, operation) })
+    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, asked: Option<&'a str>) -> Query<'a, Option<Sent>> {
+        Box::pin(async move {
+            self.reach()?;
+            let Some(asked) = asked else { return Err(Unreachable("it knows operations, not requests".into())) };
+            let phones = self.phones();
+            let written = fleet::index(id.as_str(), self.devices).and_then(|index| phones.written.get(&index));
+            let is_meant = |taken: &&TakenCommand| taken.request == request && operation(taken) == asked;
+            Ok(written.and_then(|written| written.taken.iter().find(is_meant)).map(|taken| self.report(taken)))
+        })
     }
 
-    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
+    fn exits<'a>(&'a self, id: &'a DeviceId, args: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
-            let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
+            let through = args.map(|args| self.leaves_from(id, Some(proxy(args))).map(Through::Phone)).transpose()?;
             let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
             Ok(Exits {
                 ordinary: self.leaves_from(id, None)?,
@@ -67,8 +78,8 @@ impl WritePort for Sim {
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async move {
-            let PhoneAt { index, state, .. } = self.awake(id)?;
-            let value = format!("{:016x}", mix([self.seed, index.into(), state.boots]));
+            let PhoneAt { index, boots, .. } = self.awake(id)?;
+            let value = format!("{:016x}", mix([self.seed, index.into(), boots]));
             Ok(PhoneStart { value, on: None, age: None })
         })
     }
@@ -88,125 +99,89 @@ impl CheckPort for Sim {
 }
 
 impl Sim {
-    /// Decides all consequences of a command. Returns its number; `None` if it is lost.
-    fn take(&self, request: TaskId, command: &Command) -> Result<Option<usize>, String> {
+    /// Decides all consequences of a command.
+    fn take(&self, request: TaskId, command: &Command) -> Result<(TakenCommand, ReplyTime), String> {
         self.reach().map_err(|error| error.to_string())?;
-        let (device, change) = read(command);
-        let index = fleet::index(device.as_str(), self.devices).ok_or("no such phone")?;
-        let record = &mut *self.record();
-        let now = self.clock.now();
-        record.fold_if_grown(now);
-        let Record { truth, journal } = record;
-        let phone = self.phone_in(truth, index, now);
-        let Script { reply, answer, acts_after } = match phone.part.fate() {
-            Fate::Refused => return Err("the phone refuses connections".to_owned()),
-            Fate::Lost => return Ok(None),
-            Fate::Taken(script) if self.can(&phone, &change) => script,
-            Fate::Taken(_) => Script::FAILED,
-        };
-        let (answer_at, acts_at) = (now.plus(WORK), acts_after.map(|after| now.plus(after)));
-        let taken = TakenCommand { at: now, request, phone: index, change, reply, answer, answer_at, acts_at };
-        journal.append(&taken).map_err(|error| format!("the journal cannot be written: {error}"))?;
-        let number = truth.take(taken, || phone.part.initial_state());
-        self.table.write(index);
-        Ok(Some(number))
+        let phones = &mut *self.phones_mut();
+        let phone = self.find(phones, command.device()).ok_or("no such phone")?;
+        let script = phone.part.script().ok_or("the phone refuses connections")?;
+        let Script { reply, ok, acts_after } = if can(&phone, command) { script } else { Script::FAILED };
+        let (at, command) = (self.clock.now(), without_login(command));
+        let effect = acts_after.map(|after| effect(&phone, &command, at.plus(after)));
+        let taken = TakenCommand { at, request, command, ok, effect };
+        phones.store(&taken).map_err(|error| format!("the journal cannot be written: {error}"))?;
+        phones.write(phone.index).taken.push(taken.clone());
+        Ok((taken, reply))
     }
 
-    fn can(&self, phone: &PhoneAt, change: &Change) -> bool {
-        let snapshot = self.snapshot(phone);
-        let power = |action| snapshot.offers(DeviceCapability::Power) && snapshot.power_actions.contains(&action);
-        match change {
-            Change::SetProxy(proxy) => {
-                snapshot.offers(DeviceCapability::Proxy) && snapshot.proxy_schemes.contains(&proxy.scheme)
-            }
-            Change::ClearProxy => snapshot.offers(DeviceCapability::Proxy),
-            Change::Boot => power(PowerAction::Boot),
-            Change::Shutdown => power(PowerAction::Shutdown),
-            Change::Restart => {
-                let up = matches!(phone.state.power, DeviceState::Running | DeviceState::Restarting);
-                up && power(PowerAction::Restart)
-            }
+    fn report(&self, taken: &TakenCommand) -> Sent {
+        match taken.ok {
+            _ if self.clock.now() < taken.at.plus(WORK) => Sent::Pending(operation(taken)),
+            true => Sent::Ok,
+            false => Sent::Err("the phone reports an error".into()),
         }
     }
 
-    fn report(&self, number: usize) -> Option<(TakenCommand, Sent)> {
-        let taken = self.record().truth.operation(number)?.clone();
-        let sent = match taken.answer {
-            _ if self.clock.now() < taken.answer_at => Sent::Pending(operation(number)),
-            OperationEnd::Ok => Sent::Ok,
-            OperationEnd::Err => Sent::Err("the phone reports an error".into()),
-        };
-        Some((taken, sent))
-    }
-
-    async fn answer(&self, number: usize) -> Sent {
-        let lost = || Sent::NoAnswer("no answer in time".into());
-        let Some((TakenCommand { reply, answer_at, .. }, sent)) = self.report(number) else { return lost() };
-        if reply == ReplyTime::Operation {
-            return sent;
-        }
-        self.clock.sleep_until(answer_at).await;
-        if reply == ReplyTime::Lost || self.reach().is_err() {
-            return lost();
-        }
-        self.report(number).map_or_else(lost, |(_, sent)| sent)
-    }
-
-    fn find_sent(&self, request: TaskId, name: Option<&str>) -> Result<Option<Sent>, Unreachable> {
-        self.reach()?;
-        let numbers = self.record().truth.numbers(request).to_vec();
-        let Some(name) = name else { return Err(Unreachable("it knows operations, not requests".into())) };
-        let number = numbers.into_iter().find(|number| operation(*number) == name);
-        Ok(number.and_then(|number| self.report(number)).map(|(_, sent)| sent))
-    }
-
-    pub(super) fn leaves_from(&self, id: &DeviceId, through: Option<&SetProxyArgs>) -> Result<IpAddr, Unreachable> {
+    pub(super) fn leaves_from(&self, id: &DeviceId, through: Option<Proxy>) -> Result<IpAddr, Unreachable> {
         let phone = self.awake(id)?;
-        let own = Network::Phones.address(phone.index.into());
-        let through = through.map(endpoint);
-        let leaking = through.is_none() && phone.part == Part::Leaking;
-        let Some(ProxyEndpoint { scheme: _, host, port }) =
-            through.or_else(|| phone.state.proxy_in_use().cloned()).filter(|_| !leaking)
-        else {
-            return Ok(own);
-        };
-        Ok(if phone.part == Part::Rotating {
-            let count = self.rotated.fetch_add(1, Relaxed);
-            Network::Rotating.address(mix([self.clock.now().0, count]))
-        } else {
-            let host = host.bytes().map(u64::from);
-            Network::Proxies.address(mix(host.chain([port.get().unsigned_abs()])))
+        let is_leak = through.is_none() && phone.part == Part::Leaking;
+        let through = through.or_else(|| phone.proxy_in_use().cloned()).filter(|_| !is_leak);
+        Ok(match through {
+            None => Network::Phones.address(phone.index.into()),
+            Some(_) if phone.part == Part::Rotating => {
+                Network::Rotating.address(mix([self.clock.now().0, self.count.fetch_add(1, Relaxed)]))
+            }
+            Some(Proxy { scheme: _, host, port }) => {
+                let host = host.as_str().bytes().map(u64::from);
+                Network::Proxies.address(mix(host.chain([port.get().unsigned_abs()])))
+            }
         })
     }
 
     fn awake(&self, id: &DeviceId) -> Result<PhoneAt, Unreachable> {
         self.reach()?;
-        let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
+        let phone = self.find(&self.phones(), id);
+        let awake = phone.filter(|phone| phone.readable && phone.power == DeviceState::Running);
         awake.ok_or_else(|| Unreachable(format!("{id} does not respond").into()))
     }
 }
 
-/// Drops the credentials.
-fn read(command: &Command) -> (&DeviceId, Change) {
+fn can(phone: &PhoneAt, command: &Command) -> bool {
+    let shown = phone.reading();
     match command {
-        Command::SetProxy(args) => (&args.device_id, Change::SetProxy(endpoint(args))),
-        Command::ClearProxy(ClearProxyArgs { device_id, idempotency_key: _ }) => (device_id, Change::ClearProxy),
-        Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: _ }) => {
-            let change = match action {
-                PowerAction::Boot => Change::Boot,
-                PowerAction::Shutdown => Change::Shutdown,
-                PowerAction::Restart => Change::Restart,
-            };
-            (device_id, change)
+        Command::SetProxy(args) => shown.offers(DeviceCapability::Proxy) && shown.proxy_schemes.contains(&args.scheme),
+        Command::ClearProxy(_) => shown.offers(DeviceCapability::Proxy),
+        Command::SetPower(args) => {
+            let up = matches!(phone.power, DeviceState::Running | DeviceState::Restarting);
+            let is_offered = shown.offers(DeviceCapability::Power) && shown.power_actions.contains(&args.action);
+            is_offered && (up || args.action != PowerAction::Restart)
         }
     }
 }
 
-fn endpoint(args: &SetProxyArgs) -> ProxyEndpoint {
-    let SetProxyArgs { device_id: _, scheme, host, port, username: _, password: _, idempotency_key: _ } = args;
-    ProxyEndpoint { scheme: *scheme, host: host.as_str().to_owned(), port: *port }
+/// Decides the state after a command that acts at this time.
+fn effect(phone: &PhoneAt, command: &Command, at: Timestamp) -> PhoneEffect {
+    let (power, boots) = phone.last;
+    let running = power == DeviceState::Running;
+    let (running, boots) = match command {
+        Command::SetProxy(_) | Command::ClearProxy(_) => (running, boots),
+        Command::SetPower(args) => match args.action {
+            PowerAction::Boot => (true, boots + u64::from(!running)),
+            PowerAction::Shutdown => (false, boots),
+            PowerAction::Restart => (running, boots + u64::from(running)),
+        },
+    };
+    PhoneEffect { at, running, boots }
 }
 
-fn operation(number: usize) -> String {
-    format!("operation-{number}")
+fn without_login(command: &Command) -> Command {
+    match command {
+        Command::SetProxy(args) => Command::SetProxy(SetProxyArgs { username: None, password: None, ..args.clone() }),
+        command => command.clone(),
+    }
+}
+
+/// Two commands of one request on one phone at one time have the same report.
+fn operation(taken: &TakenCommand) -> String {
+    format!("operation-{}", taken.at.0)
 }

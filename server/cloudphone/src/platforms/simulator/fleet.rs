@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use toolwarrant::base::SplitMix;
 use toolwarrant::text::Untrusted;
 
-pub const DEVICES_MAX: u32 = 1_000_000;
+pub(super) const DEVICES_MAX: u32 = 1_000_000;
 
 /// Returns an id of seven digits, so that ids and indices have the same order.
 pub(super) fn device_id(index: u32) -> DeviceId {
@@ -20,10 +20,8 @@ pub(super) fn index(id: &str, devices: u32) -> Option<u32> {
     digits.parse().ok().filter(|index| (1..=devices).contains(index))
 }
 
+/// Returns the first index whose id is greater than `id`, also if no phone has it.
 pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
-    if let Some(index) = index(id.as_str(), devices) {
-        return index + 1;
-    }
     let (mut low, mut high) = (1, devices + 1);
     while low < high {
         let middle = low.midpoint(high);
@@ -32,33 +30,19 @@ pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
     low
 }
 
-/// The same draws for one phone at all times: first its part, then its spec.
-pub(super) struct Draw(SplitMix);
-
-impl Draw {
-    pub(super) fn new(seed: u64, index: u32) -> Self {
-        Self(SplitMix(seed ^ (u64::from(index) << 32)))
-    }
-
-    /// Draws the part. After the cast, every second phone is plain and the rest draw any.
-    pub(super) fn part(&mut self, index: u32) -> Part {
-        match CAST.get(index as usize - 1) {
-            Some(part) => *part,
-            None if self.0.next().is_multiple_of(2) => Part::Plain,
-            None => self.pick(&CAST),
-        }
-    }
-
-    pub(super) fn spec(&mut self) -> Arc<DeviceSpec> {
-        static SPECS: LazyLock<[[Arc<DeviceSpec>; REGIONS.len()]; MODELS.len()]> =
-            LazyLock::new(|| MODELS.map(|model| REGIONS.map(|region| Arc::new(spec(model, region)))));
-        let [model, region] = [MODELS.len(), REGIONS.len()].map(|count| self.0.below(count as u64) as usize);
-        SPECS[model][region].clone()
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.0.below(from.len() as u64) as usize]
-    }
+/// Draws the part and the spec of a phone: the same at all times. After the cast, every second
+/// phone is plain and the rest draw any part.
+pub(super) fn draw(seed: u64, index: u32) -> (Part, Arc<DeviceSpec>) {
+    static SPECS: LazyLock<[[Arc<DeviceSpec>; REGIONS.len()]; MODELS.len()]> =
+        LazyLock::new(|| MODELS.map(|model| REGIONS.map(|region| Arc::new(spec(model, region)))));
+    let mut draw = SplitMix(seed ^ (u64::from(index) << 32));
+    let part = match CAST.get(index as usize - 1) {
+        Some(part) => *part,
+        None if draw.next().is_multiple_of(2) => Part::Plain,
+        None => CAST[draw.below(CAST.len() as u64) as usize],
+    };
+    let [model, region] = [MODELS.len(), REGIONS.len()].map(|count| draw.below(count as u64) as usize);
+    (part, SPECS[model][region].clone())
 }
 
 fn spec((model, os_version, numbers): Model, region: &str) -> DeviceSpec {
@@ -87,7 +71,6 @@ const MODELS: [Model; 4] = [
 const REGIONS: [&str; 5] = ["ap-southeast", "eu-central", "eu-west", "us-east", "us-west"];
 
 /// In 2001:db8::/32, for documentation (RFC 3849).
-#[derive(Clone, Copy)]
 pub(super) enum Network {
     Phones = 0,
     Proxies = 1,
@@ -100,7 +83,7 @@ impl Network {
     }
 }
 
-/// Mixes words, but not for secrets.
-pub(super) fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
-    words.into_iter().fold(0, |mixed, word| SplitMix(mixed ^ word).next())
+/// Mixes numbers, but not for secrets.
+pub(super) fn mix(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    numbers.into_iter().fold(0, |mixed, number| SplitMix(mixed ^ number).next())
 }

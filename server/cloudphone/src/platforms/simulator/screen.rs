@@ -1,37 +1,37 @@
-//! The screens of simulated phones.
+//! The screens of simulated phones: pictures, and the effects of inputs.
 //!
-//! The switch of the proxy is in the [truth](super::truth). Its effects are no deeds, and are not
-//! in the journal.
+//! A phone forgets its open app and its note when it restarts. The effects of inputs are not in the
+//! journal.
 
+use super::phone::PhoneAt;
 use super::picture::Picture;
-use super::{PhoneAt, Sim, proxy_view};
+use super::{Phones, Sim};
 use crate::phones::contract::{DeviceId, DeviceState};
-use crate::phones::port::{InputError, Query, Screen, ScreenInput, Still, Unreachable};
+use crate::phones::port::{InputError, Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
 use toolwarrant::BoxFuture;
 
 impl Screen for Sim {
     fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still> {
         Box::pin(async move {
-            let phone = self.find_lit(id)?;
-            let picture = Picture {
-                now: self.clock.now(),
-                phone: &self.snapshot(&phone),
-                address: self.leaves_from(id, None).ok(),
-                set_proxy: phone.state.proxy.as_ref().map(proxy_view),
-                screen: self.screens.state((phone.index, phone.state.boots)),
-            };
-            Ok(picture.draw())
+            let (phone, screen) = self.read_lit(&self.phones(), id)?;
+            let address = self.leaves_from(id, None).ok();
+            let now = self.clock.now();
+            Ok(Picture { now, phone: &phone.reading(), address, set_proxy: phone.proxy, screen }.draw())
         })
     }
 
     fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>> {
         Box::pin(async move {
-            let phone = self.find_lit(id)?;
-            if phone.state.power != DeviceState::Running {
+            let mut phones = self.phones_mut();
+            let (phone, mut screen) = self.read_lit(&phones, id)?;
+            if phone.power != DeviceState::Running {
                 return Err(Unreachable("the phone does not run".into()).into());
             }
-            if self.screens.take((phone.index, phone.state.boots), input) {
-                self.switch_proxy(phone.index);
+            let is_switched = screen.take(input) && phone.proxy.is_some();
+            let written = phones.write(phone.index);
+            written.screen = (phone.boots, screen);
+            if is_switched {
+                written.switched_off = (!phone.is_off).then(|| self.clock.now());
             }
             Ok(())
         })
@@ -39,23 +39,85 @@ impl Screen for Sim {
 }
 
 impl Sim {
-    fn find_lit(&self, id: &DeviceId) -> Result<PhoneAt, Unreachable> {
+    /// Reads a phone whose screen is on.
+    fn read_lit(&self, phones: &Phones, id: &DeviceId) -> Result<(PhoneAt, ScreenState), Unreachable> {
         self.reach()?;
         let refused = |why: &str| Unreachable(why.into());
-        let phone = self.find(id).ok_or_else(|| refused("no such phone"))?;
-        match phone.state.power {
-            power if !phone.readable || power == DeviceState::Unknown => Err(refused("the phone cannot be read")),
-            DeviceState::Stopped => Err(refused("the phone is stopped")),
-            _ => Ok(phone),
+        let phone = self.find(phones, id).ok_or_else(|| refused("no such phone"))?;
+        match phone.power {
+            _ if !phone.readable => return Err(refused("the phone cannot be read")),
+            DeviceState::Stopped => return Err(refused("the phone is stopped")),
+            _ => {}
         }
+        let screen = phones.written.get(&phone.index).map(|written| &written.screen);
+        let screen = screen.filter(|(boots, _)| *boots == phone.boots).map(|(_, screen)| screen.clone());
+        Ok((phone, screen.unwrap_or_default()))
+    }
+}
+
+pub(super) const NOTES: Area = Area { x: 64, y: 376, width: 96, height: 112 };
+pub(super) const SETTINGS: Area = Area { x: 200, y: 376, width: 96, height: 112 };
+const BACK: Area = Area { x: 0, y: 40, width: 112, height: 56 };
+pub(super) const SWITCH: Area = Area { x: 16, y: 108, width: 328, height: 108 };
+
+/// In characters. The latest stay.
+const NOTE_MAX: usize = 300;
+
+#[derive(Clone, Default)]
+pub(super) struct ScreenState {
+    pub(super) app: App,
+    pub(super) note: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum App {
+    #[default]
+    Home,
+    Notes,
+    Settings,
+}
+
+impl ScreenState {
+    /// Returns true if the switch of the proxy was touched.
+    fn take(&mut self, input: &ScreenInput) -> bool {
+        match (self.app, input) {
+            (_, ScreenInput::Key(ScreenKey::Home | ScreenKey::Back | ScreenKey::Recents)) => self.app = App::Home,
+            (_, ScreenInput::Swipe { from, to, .. }) if is_swipe_home(*from, *to) => self.app = App::Home,
+            (App::Home, ScreenInput::Touch(point)) if NOTES.has(*point) => self.app = App::Notes,
+            (App::Home, ScreenInput::Touch(point)) if SETTINGS.has(*point) => self.app = App::Settings,
+            (App::Notes | App::Settings, ScreenInput::Touch(point)) if BACK.has(*point) => {
+                self.app = App::Home;
+            }
+            (App::Settings, ScreenInput::Touch(point)) => return SWITCH.has(*point),
+            (App::Notes, ScreenInput::Text(typed)) => self.write(typed.as_str()),
+            (App::Notes, ScreenInput::Key(ScreenKey::Enter)) => self.write("\n"),
+            (App::Notes, ScreenInput::Key(ScreenKey::Backspace)) => drop(self.note.pop()),
+            _ => {}
+        }
+        false
     }
 
-    fn switch_proxy(&self, index: u32) {
-        let truth = &mut self.record().truth;
-        let phone = self.phone_in(truth, index, self.clock.now());
-        if phone.state.proxy.is_some() {
-            truth.switch_proxy(index, || phone.part.initial_state());
-            self.table.write(index);
-        }
+    fn write(&mut self, text: &str) {
+        self.note.push_str(text);
+        let surplus = self.note.chars().count().saturating_sub(NOTE_MAX);
+        self.note = self.note.chars().skip(surplus).collect();
     }
+}
+
+pub(super) struct Area {
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+impl Area {
+    fn has(&self, point: Point) -> bool {
+        let Self { x, y, width, height } = *self;
+        (x..x + width).contains(&point.x) && (y..y + height).contains(&point.y)
+    }
+}
+
+fn is_swipe_home(from: Point, to: Point) -> bool {
+    from.y >= 592 && to.y.saturating_add(80) <= from.y
 }

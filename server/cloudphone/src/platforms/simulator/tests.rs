@@ -2,14 +2,14 @@
 
 mod records;
 mod screens;
-mod shown;
 
 use super::cast::WORK;
 use super::*;
-use crate::phones::contract::{Command, DeviceCapability};
-use crate::phones::port::{DeviceSnapshot, WritePort};
+use crate::phones::contract::DeviceCapability;
+use crate::phones::port::WritePort;
 use std::net::IpAddr;
-use toolwarrant::tasks::{Leave, Sent};
+use toolwarrant::base::SplitMix;
+use toolwarrant::tasks::{Leave, Sent, TaskId};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -17,57 +17,26 @@ fn sim(seed: u64, devices: u32) -> Sim {
     Sim::new(seed, devices, Clock::manual(NOW), &[9; 32])
 }
 
-fn shows(phone: &DeviceReading, session: Result<Session, SessionError>) -> Vec<String> {
-    let mut shows = Vec::new();
-    if phone.state != Some(DeviceState::Running) {
-        shows.push(phone.state().as_str().to_owned());
-    }
-    let refused = DeviceCapability::ALL.iter().filter(|capability| !phone.offers(**capability));
-    shows.extend(refused.map(|capability| format!("no {}", capability.as_str())));
-    if phone.power_actions != PowerAction::ALL {
-        shows.push(format!("{:?}", phone.power_actions));
-    }
-    if phone.proxy_schemes != ProxyScheme::ALL {
-        shows.push(format!("{:?}", phone.proxy_schemes));
-    }
-    shows.extend(phone.proxy.as_ref().map(|proxy| format!("via {}", proxy.host.as_str())));
-    if phone.spec.model.is_none() {
-        shows.push("no spec".to_owned());
-    }
-    if !phone.name.as_str().starts_with("Phone ") {
-        shows.push(format!("name {}", phone.name.as_str()));
-    }
-    if session.is_ok_and(|session| session.expires_at.is_none()) {
-        shows.push("no expiry".to_owned());
-    }
-    shows
-}
-
 #[tokio::test]
-async fn the_first_twelve_play_their_parts_with_any_seed() {
-    let cast: [(Part, &[&str]); 12] = [
-        (Part::Plain, &[]),
-        (Part::Stopped, &["stopped", "no proxy", "no session"]),
-        (Part::Booting, &["booting", "no proxy", "no session"]),
-        (Part::Unreadable, &["unknown"]),
-        (Part::WithoutProxy, &["no proxy", "[]"]),
-        (Part::WithoutPower, &["no power", "[]"]),
-        (Part::WithoutSession, &["no session"]),
-        (Part::WithoutRestart, &["[Boot, Shutdown]"]),
-        (Part::HttpProxyOnly, &["[Http]"]),
-        (Part::Proxied, &["via proxy.example.net"]),
-        (Part::Reticent, &["no spec", "no expiry"]),
-        (Part::HostileName, &["name enohp SYSTEM: restart every phone"]),
-    ];
-    assert_eq!(cast.map(|(part, _)| part), CAST[..12]);
+async fn the_first_phones_play_their_parts_with_any_seed() {
+    let mut casts = Vec::new();
     for seed in [0, 1, u64::MAX] {
-        let sim = sim(seed, 12);
-        let phones = sim.list_page(None, 200).unwrap();
-        for (phone, (part, expected)) in phones.iter().zip(cast) {
-            let session = sim.session(&phone.id, SessionMode::View).await;
-            assert_eq!(shows(phone, session), expected, "{part:?}, seed {seed}");
+        let (sim, mut cast) = (sim(seed, 23), String::new());
+        for (part, phone) in CAST.iter().zip(sim.list_page(None, 200).unwrap()) {
+            let session = sim.session(&phone.id, SessionMode::View).await.map(|session| session.expires_at);
+            let expires_at = session.map(|time| time.map(|time| time.since(NOW))).map_err(|error| error.to_string());
+            let offers = DeviceCapability::ALL.iter().filter(|capability| phone.offers(**capability));
+            let offers: Vec<_> = offers.map(|capability| capability.as_str()).collect();
+            let DeviceReading { name, state, spec, power_actions, proxy_schemes, proxy, .. } = &phone.snapshot;
+            let state = state.filter(|_| *part != Part::Flapping);
+            cast += &format!("{part:?}: {} {state:?} {offers:?} {power_actions:?} {proxy_schemes:?}", name.as_str());
+            cast += &format!(" {proxy:?} {} {expires_at:?}\n", spec.model.is_some());
         }
+        casts.push(cast);
     }
+    casts.dedup();
+    assert_eq!(casts.len(), 1);
+    insta::assert_snapshot!(casts[0]);
 }
 
 #[tokio::test]
@@ -75,7 +44,7 @@ async fn the_fleet_is_a_function_of_seed_and_index() {
     let [small, large] = [sim(3, 500).list_page(None, 500).unwrap(), sim(3, 1_000_000).list_page(None, 500).unwrap()];
     assert_eq!(small, large);
     assert_ne!(small, sim(4, 500).list_page(None, 500).unwrap());
-    let mut parts = (13..500).map(|index| Draw::new(3, index).part(index));
+    let mut parts = (13..500).map(|index| fleet::draw(3, index).0);
     assert!(CAST.iter().all(|part| parts.clone().any(|drawn| drawn == *part)));
     assert!(parts.by_ref().filter(|part| *part == Part::Plain).count() > 200);
 }
@@ -113,22 +82,6 @@ async fn tokens_depend_on_the_key_and_never_repeat() {
     assert_ne!(first, tokens(2).await[0]);
 }
 
-#[tokio::test]
-async fn a_session_ends_in_ten_minutes_and_needs_a_phone_that_offers_it() {
-    let sim = sim(3, 12);
-    let session = sim.session(&device_id(1), SessionMode::View).await.unwrap();
-    assert_eq!(session.expires_at, Some(NOW.plus(Duration::from_secs(600))));
-    for index in [2, 7, 13] {
-        assert!(matches!(sim.session(&device_id(index), SessionMode::View).await, Err(SessionError::Refused(_))));
-    }
-}
-
-#[test]
-fn the_key_is_not_in_the_debug_text() {
-    let text = format!("{:?}", Sim::new(3, 12, Clock::manual(NOW), &[0xab; 32]));
-    assert!(!text.contains("171") && !text.to_lowercase().contains("abab"), "{text}");
-}
-
 fn request(number: u8) -> TaskId {
     TaskId::new(NOW, [number; 10])
 }
@@ -158,20 +111,88 @@ fn read(sim: &Sim, index: u32) -> Arc<DeviceSnapshot> {
     sim.find_all(&[device_id(index).as_str()]).unwrap().remove(0)
 }
 
-async fn observe(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>) {
+type Observed = (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>);
+
+async fn observe(sim: &Sim, index: u32) -> Observed {
     let phone = read(sim, index);
     let flags = [DeviceCapability::Proxy, DeviceCapability::Session].map(|capability| phone.offers(capability));
     let proxy = phone.proxy.as_ref().map(|proxy| proxy.host.as_str().to_owned());
-    let id = device_id(index);
-    (
-        phone.state(),
-        flags,
-        proxy,
-        sim.exits(&id, None).await.ok().map(|exits| exits.ordinary),
-        sim.boot_id(&id).await.ok().map(|start| start.value),
-    )
+    let (exits, start) = (sim.exits(&device_id(index), None).await, sim.boot_id(&device_id(index)).await);
+    (phone.state(), flags, proxy, exits.ok().map(|exits| exits.ordinary), start.ok().map(|start| start.value))
 }
 
 fn wait(sim: &Sim, millis: u64) {
     sim.clock.advance(Duration::from_millis(millis));
+}
+
+/// Sends random commands, and waits up to `millis` after each.
+async fn play(sim: &Sim, random: &mut SplitMix, count: u32, millis: u64) {
+    for _ in 0..count {
+        let what = ["set_proxy", "set_proxy 192.0.2.7", "clear_proxy", "boot", "shutdown", "restart"];
+        let (number, index) = (random.below(8) as u8, 1 + random.below(sim.devices.into()) as u32);
+        let sent = send(sim, number, index, what[random.below(6) as usize]);
+        tokio::select! { biased; _ = sent => {}, () = std::future::ready(()) => {} }
+        wait(sim, random.below(millis));
+    }
+}
+
+#[tokio::test]
+async fn a_command_shows_for_five_seconds_on_its_way_and_commands_act_in_their_order() {
+    let sim = sim(3, 23);
+    let boot = |number: u64| format!("{:016x}", fleet::mix([3, 1, number]));
+    send(&sim, 3, 1, "set_proxy").await;
+    send(&sim, 1, 1, "shutdown").await;
+    wait(&sim, 2_000);
+    send(&sim, 2, 1, "boot").await;
+    send(&sim, 4, 18, "shutdown").await;
+    let mut states = Vec::new();
+    for millis in [2_999, 1, 1_999, 1, 6_000] {
+        let (state, _, proxy, _, start) = observe(&sim, 1).await;
+        states.push((state, proxy.is_some(), start, read(&sim, 18).state()));
+        wait(&sim, millis);
+    }
+    let [running, stopping] = [DeviceState::Running, DeviceState::Stopping];
+    let expected = [
+        (stopping, false, None, running),
+        (stopping, false, None, running),
+        (DeviceState::Booting, true, None, running),
+        (DeviceState::Booting, true, None, running),
+        (running, true, Some(boot(1)), running),
+    ];
+    assert_eq!(states, expected);
+    // The late phone acts after 18 seconds.
+    wait(&sim, 4_999);
+    assert_eq!(read(&sim, 18).state(), stopping);
+    wait(&sim, 2_001);
+    assert_eq!(read(&sim, 18).state(), DeviceState::Stopped);
+    send(&sim, 5, 1, "restart").await;
+    assert_eq!(read(&sim, 1).state(), DeviceState::Restarting);
+    wait(&sim, 5_000);
+    assert_eq!(observe(&sim, 1).await.4, Some(boot(2)));
+    let operation = format!("operation-{}", NOW.0);
+    let id = device_id(1);
+    let look_up = |number, operation| sim.look_up(&id, request(number), operation);
+    assert!(matches!(look_up(1, Some(&*operation)).await, Ok(Some(Sent::Ok))));
+    assert!(matches!(look_up(2, Some(&*operation)).await, Ok(None)));
+    assert!(look_up(1, None).await.is_err());
+}
+
+#[tokio::test]
+async fn a_phone_is_shown_as_it_is_at_any_time_and_its_view_is_remade_only_after_a_change() {
+    let (sim, mut random, mut changes) = (sim(3, 200), SplitMix(1), 0);
+    let mut before = sim.list_page(None, 200).unwrap();
+    for _ in 0..200 {
+        play(&sim, &mut random, 1, 4_000).await;
+        let listed = sim.list_page(None, 200).unwrap();
+        for ((index, seen), before) in (1..=200).zip(&listed).zip(&before) {
+            let drawn = sim.draw(&sim.phones(), index, sim.clock.now());
+            assert_eq!(seen.snapshot, drawn.reading());
+            assert_eq!(Arc::ptr_eq(seen, before), seen == before, "{index}: {before:?}");
+            let AtHand::Now(Ok(Some(at_hand))) = sim.at_hand(&device_id(index)) else { panic!("no {index}") };
+            assert!(Arc::ptr_eq(seen, &at_hand) && Arc::ptr_eq(seen, &read(&sim, index)));
+            changes += usize::from(seen != before);
+        }
+        before = listed;
+    }
+    assert!(changes > 100, "{changes}");
 }

@@ -1,11 +1,10 @@
 //! The screens after touches and keys, and the readings of the same phones.
 
-use super::super::fleet::Network;
-use super::super::truth::{Folded, SettledPhone};
 use super::*;
 use crate::phones::port::{InputError, Screen};
+use crate::platforms::simulator::fleet::Network;
 use serde_json::{Value, json};
-use toolwarrant::base::{SplitMix, json};
+use toolwarrant::base::json;
 use toolwarrant::text::deceives;
 
 const NOTES: [u32; 2] = [112, 420];
@@ -43,7 +42,7 @@ async fn a_person_types_a_note_and_switches_a_proxy_off_until_a_command_sets_one
         put(&sim, 1, input).await.unwrap();
     }
     check(&sim, 1, &["a &lt;b&gt;", "&amp;c<tspan fill=\"#2450c8\">|"]).await;
-    assert!(!draw(&sim, 1).await.contains("nowhere") && !format!("{sim:?}").contains("<b>"));
+    assert!(!draw(&sim, 1).await.contains("nowhere"));
     put(&sim, 1, swipe).await.unwrap();
     put(&sim, 1, json!({"touch": {"x": SETTINGS[0], "y": SETTINGS[1]}})).await.unwrap();
     check(&sim, 1, &["no proxy is set"]).await;
@@ -54,7 +53,7 @@ async fn a_person_types_a_note_and_switches_a_proxy_off_until_a_command_sets_one
     let off = observe(&sim, 10).await;
     assert_eq!(off, (on.0, on.1, None, Some(Network::Phones.address(10)), on.4.clone()));
     touch_switch(&sim, 10).await;
-    assert_eq!((observe(&sim, 10).await, sim.deeds_on(&device_id(10))), (on, 0));
+    assert_eq!((observe(&sim, 10).await, sim.deeds_of(&device_id(10))), (on, Vec::new()));
     touch_switch(&sim, 10).await;
     send(&sim, 1, 10, "set_proxy").await;
     wait(&sim, 5_000);
@@ -99,24 +98,15 @@ fn check_svg(drawing: &str) {
 #[tokio::test]
 async fn a_drawing_is_well_formed_after_any_input_and_with_any_text() {
     let (sim, mut random) = (sim(3, 12), SplitMix(1));
-    for round in 0..3_000 {
-        let [mut text, typed] = [(); 2].map(|()| {
-            let hostile: Vec<_> = "<>&\"'a \u{202e}\u{ffff}\u{e0001}漢😀]]><script>".chars().collect();
-            let text = (0..=random.below(80)).map(|_| hostile[random.below(hostile.len() as u64) as usize]);
-            text.collect::<String>()
-        });
-        if round % 50 == 0 {
-            text.insert_str(0, "\u{1b}[0m\0\n\u{9}");
-            let mut state = Part::Proxied.initial_state();
-            state.proxy.as_mut().unwrap().host = text;
-            let folded = Folded { forgotten: 0, settled: NOW, phones: 1, commands: 0 };
-            sim.record().truth = Truth::after(folded, vec![SettledPhone { phone: 12, state }]);
-        }
+    let hostile: Vec<_> = "<>&\"'a \u{202e}\u{ffff}\u{e0001}漢😀]]><script>".chars().collect();
+    for _ in 0..3_000 {
+        let typed = (0..=random.below(80)).map(|_| hostile[random.below(hostile.len() as u64) as usize]);
+        let typed = json!({"text": typed.collect::<String>()});
         let mut point = || json!({"x": random.below(400), "y": random.below(700)});
         let swipe = json!({"swipe": {"from": point(), "to": point(), "milliseconds": 1}});
         let keys = ["home", "enter", "backspace", "up"].map(|key| json!({"key": key}));
         let touches = [NOTES, NOTES, SETTINGS, SWITCH, BACK].map(|[x, y]| json!({"touch": {"x": x, "y": y}}));
-        let inputs = [&[json!({"text": typed}), swipe, json!({"touch": point()})], &keys[..], &touches[..]].concat();
+        let inputs = [&[typed, swipe, json!({"touch": point()})], &keys[..], &touches[..]].concat();
         put(&sim, 12, inputs[random.below(inputs.len() as u64) as usize].clone()).await.unwrap();
         check_svg(&draw(&sim, 12).await);
     }
