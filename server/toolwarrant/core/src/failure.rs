@@ -81,7 +81,7 @@ impl Failure {
         self
     }
 
-    /// Says after how many seconds to repeat. The delay of the code holds if that moment has passed.
+    /// Says after how many seconds to repeat: those of the code, if that moment has passed.
     #[must_use]
     pub(crate) fn answered_at(self, now: Timestamp) -> Self {
         match self.0.repeat_at.map_or(0, |moment| moment.seconds_from(now)) {
