@@ -15,7 +15,12 @@ pub struct CaseEnd {
     pub violations: Vec<String>,
 }
 
-pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Value>, deeds: &[PhoneDeed]) -> CaseEnd {
+pub(crate) fn judge(
+    (operation, lacks): (Operation, bool),
+    fault: Mishap,
+    told: Result<Value, Value>,
+    deeds: &[PhoneDeed],
+) -> CaseEnd {
     let done = deeds.iter().filter(|deed| operation.is(deed)).count();
     let text = |value: &Value| value.as_str().unwrap_or("no text").to_owned();
     let (end, task) = match told {
@@ -45,7 +50,9 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
             | Mishap::GivesUp
             | Mishap::NeverEnds
     );
+    let is_refused = end == "not_supported";
     let rules = [
+        (fault == Mishap::None && is_refused != lacks, format!("`{end}`, and a platform that lacks it: {lacks}")),
         (reported == "success" && never_said, "a success that the platform never reported".to_owned()),
         (done > most, format!("it was done {done} times")),
         (deeds.len() != done, format!("something else was done: {deeds:?}")),

@@ -1,13 +1,15 @@
 //! The cases that every adapter must pass against a double of its platform: each operation on a
 //! phone with each fault.
 //!
-//! A case calls a tool of a whole service over the wire and lets time pass until the task ends.
+//! Before the cases, the [lists] are compared with the platform. A case calls a tool of a whole
+//! service over the wire and lets time pass until the task ends.
 //! Then it compares the client's answer, the ledger, and the double's journal. The right end may
 //! differ between platforms, and is in a snapshot of the adapter's own tests. The rules that hold
 //! on every platform are in [`judge`]. Start at [`run`].
 
 mod case;
 mod judge;
+mod lists;
 mod play;
 mod rig;
 mod screen;
@@ -31,6 +33,7 @@ use toolwarrant::contract::PermissionSet;
 use toolwarrant::{Service, Setup};
 use toolwarrant_testing::Tenant;
 
+/// The first row also has the broken promises of lists.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
@@ -48,6 +51,12 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     let http = reqwest::Client::builder().timeout(Duration::from_mins(10)).pool_max_idle_per_host(0);
     let http = http.build().expect("a client");
     let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
+    let looking = Arc::clone(&rig);
+    let looking = tokio::spawn(async move { lists::compare(&looking).await });
+    while !looking.is_finished() {
+        rig.double.pass(&rig.server.clock).await;
+    }
+    let broken = looking.await.expect("a comparison that does not panic");
     let mut cases = JoinSet::new();
     for (number, (operation, fault)) in case::all(operations).into_iter().enumerate() {
         let rig = Arc::clone(&rig);
@@ -65,5 +74,7 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
         rig.double.pass(&rig.server.clock).await;
     }
     rows.sort_by_key(|(number, _)| *number);
-    rows.into_iter().map(|(_, row)| row).collect()
+    let mut rows: Vec<CaseEnd> = rows.into_iter().map(|(_, row)| row).collect();
+    rows.first_mut().expect("a case").violations.extend(broken);
+    rows
 }

@@ -23,7 +23,8 @@ pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) ->
         }
     }
     let deeds = rig.double.deeds(&device).await.split_off(before);
-    Some(judge(operation, fault, told, &deeds))
+    let lacks = rig.double.lacks(operation);
+    Some(judge((operation, lacks), fault, told, &deeds))
 }
 
 impl Rig {

@@ -12,6 +12,15 @@ pub trait Double: Send + Sync + 'static {
     /// Returns also the platform's name, with which the ids of its phones begin.
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>);
 
+    /// Returns every phone of the platform and its name there, once the adapter has read them. No
+    /// case has begun.
+    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>>;
+
+    /// Returns true if no phone of this platform offers the operation. Default: each is offered.
+    fn lacks(&self, _: Operation) -> bool {
+        false
+    }
+
     /// Prepares a running phone for one case only. Returns `None` if this platform cannot have that
     /// fault.
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>>;

@@ -171,6 +171,17 @@ impl Double for Rack {
         (name(), self.adapter.get_or_init(|| self.make(clock, programs())).clone())
     }
 
+    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>> {
+        Box::pin(async {
+            self.wait_until_listed().await;
+            self.codes.iter().map(|code| (id(code), code.clone())).collect()
+        })
+    }
+
+    fn lacks(&self, operation: Operation) -> bool {
+        operation == Operation::Session
+    }
+
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         Box::pin(async move {
             let switches = match (fault, operation, self.codes.last()) {

@@ -77,6 +77,12 @@ impl Account {
         self.codes.iter().skip(6).step_by(8)
     }
 
+    async fn wait_until_listed(&self) {
+        while self.adapter().is_unread() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn shut_down(&self, id: &DeviceId) {
         let (device_id, clock) = (id.clone(), self.clock.get().expect("the adapter is made first"));
         let now = clock.now();
@@ -97,6 +103,10 @@ impl Account {
     fn code(&self, id: &DeviceId) -> String {
         id.as_str().strip_prefix("pads-").expect("a pad").to_uppercase()
     }
+}
+
+fn id(code: &str) -> DeviceId {
+    DeviceId::new(&format!("pads-{}", code.to_lowercase())).expect("an id")
 }
 
 fn endpoint(operation: Operation) -> &'static str {
@@ -169,19 +179,29 @@ impl Double for Account {
         (name, made.clone())
     }
 
+    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>> {
+        Box::pin(async {
+            self.wait_until_listed().await;
+            let state = self.platform.get("state").await.expect("a state");
+            let phone = |pad: &Value| {
+                let [code, name] = ["pad_code", "name"].map(|key| pad[key].as_str().expect("a text"));
+                (id(code), name.to_owned())
+            };
+            state["pads"].as_array().expect("pads").iter().map(phone).collect()
+        })
+    }
+
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         Box::pin(async move {
             let switches = switches(operation, fault)?;
+            self.wait_until_listed().await;
             let adapter = self.adapter();
-            while adapter.is_unread() {
-                sleep(Duration::from_millis(20)).await;
-            }
             let code = match operation {
                 Operation::Shutdown | Operation::Boot => self.timing().nth(self.timing.fetch_add(1, Relaxed)),
                 _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
             };
             let code = code.expect("there are more pads than cases");
-            let id = DeviceId::new(&format!("pads-{}", code.to_lowercase())).ok()?;
+            let id = id(code);
             if fault == Mishap::ShowsOnly {
                 self.shut_down(&id).await;
             }

@@ -2,14 +2,28 @@
 
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction};
-use cloudphone::phones::port::{Platform, PlatformName};
+use cloudphone::phones::port::{Platform, PlatformName, ReadPort};
 use cloudphone::platforms::simulator::{Part, Sim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
+const PHONES: u32 = 5_000;
+
+/// A false statement of the double about its platform. To the suite, it looks as if the adapter
+/// were wrong.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Lie {
+    #[default]
+    None,
+    OneMorePhone,
+    OtherName,
+    LacksRestart,
+}
+
 #[derive(Default)]
 struct Simulated {
+    lie: Lie,
     sim: OnceLock<Arc<Sim>>,
     taken: Mutex<HashMap<String, usize>>,
 }
@@ -45,8 +59,24 @@ fn part(fault: Mishap) -> Option<Part> {
 
 impl Double for Simulated {
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
-        let sim = self.sim.get_or_init(|| Arc::new(Sim::new(1, 5_000, clock.clone(), &[0; 32])));
+        let sim = self.sim.get_or_init(|| Arc::new(Sim::new(1, PHONES, clock.clone(), &[0; 32])));
         (PlatformName::parse("phone").expect("a name"), sim.clone())
+    }
+
+    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>> {
+        let ids: Vec<_> = (1..=PHONES).map(|n| format!("phone-{n:07}")).collect();
+        let found = self.sim().find_all(&ids.iter().map(String::as_str).collect::<Vec<_>>()).expect("it is not cut");
+        let mut phones: Vec<_> = found.iter().map(|phone| (phone.id.clone(), phone.name.as_str().to_owned())).collect();
+        match self.lie {
+            Lie::OneMorePhone => phones.push((DeviceId::new("phone-9999999").expect("an id"), "one more".to_owned())),
+            Lie::OtherName => phones[0].1.push('x'),
+            Lie::None | Lie::LacksRestart => {}
+        }
+        Box::pin(async { phones })
+    }
+
+    fn lacks(&self, operation: Operation) -> bool {
+        self.lie == Lie::LacksRestart && operation == Operation::Restart
     }
 
     fn stage(&self, _: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
@@ -79,6 +109,20 @@ impl Double for Simulated {
 #[tokio::test]
 async fn no_fault_of_simulated_phones_breaks_a_promise() {
     insta::assert_snapshot!(super::table(Arc::new(Simulated::default()), &OPERATIONS).await);
+}
+
+#[tokio::test]
+async fn an_adapter_that_shows_less_than_its_platform_or_something_else_breaks_a_promise() {
+    for (lie, promises) in [
+        (Lie::OneMorePhone, vec!["list_devices does not show phone-9999999", "get_device does not show phone-9999999"]),
+        (Lie::OtherName, vec!["list_devices names phone-0000001", "get_device names phone-0000001"]),
+        (Lie::LacksRestart, vec!["and a platform that lacks it: true"]),
+    ] {
+        let rows = adapter_suite::run(Arc::new(Simulated { lie, ..Simulated::default() }), &[Operation::Restart]).await;
+        let broken: Vec<_> = rows.into_iter().flat_map(|row| row.violations).collect();
+        let are_told = broken.iter().zip(&promises).all(|(told, promise)| told.contains(promise));
+        assert!(broken.len() == promises.len() && are_told, "{broken:#?}");
+    }
 }
 
 #[tokio::test]
