@@ -98,7 +98,7 @@ impl Listing {
     }
 
     async fn records(&self) -> Result<Vec<Recoded>, Unreachable> {
-        let answer = self.rows(Class::Background, ApiCall::PadChanges, &json!({})).await.map_err(to_unreachable)?;
+        let answer = self.rows(Class::Read, ApiCall::PadChanges, &json!({})).await.map_err(to_unreachable)?;
         let recoded = |Change { old_pad_code, new_pad_code }| Recoded { from: old_pad_code, to: new_pad_code };
         Ok(answer.rows.into_iter().map(recoded).collect())
     }
@@ -131,7 +131,7 @@ impl Listing {
         let (mut all, mut is_short) = (BTreeMap::new(), false);
         for page in 1..=PAGES_MAX {
             let body = if is_infos || page > 1 { json!({"page": page, "rows": rows}) } else { json!({}) };
-            let answer = match self.rows::<Pad>(Class::Background, call, &body).await {
+            let answer = match self.rows::<Pad>(Class::Read, call, &body).await {
                 Err(error) if may_shrink && error.is_refused() => return self.shrink_pages(call).await,
                 answer => answer.map_err(to_unreachable)?,
             };
@@ -164,7 +164,7 @@ impl Listing {
     /// that the platform does not serve. Without `infos`, nobody knows the pads.
     async fn rows<T: DeserializeOwned>(&self, class: Class, call: ApiCall, body: &Value) -> Result<Rows<T>, ApiError> {
         let answer = self.api.read(class, call, body).await;
-        let is_list = call == ApiCall::Infos && class == Class::Background;
+        let is_list = call == ApiCall::Infos && class == Class::Read;
         let is_nothing =
             |error: &ApiError| error.is_missing_pad() && !is_list || error.is_unsupported() && call != ApiCall::Infos;
         answer.or_else(|error| if is_nothing(&error) { Ok(Rows::default()) } else { Err(error) })
