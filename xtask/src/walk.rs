@@ -59,6 +59,8 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
         let text = text.replace("../cloudphone", &root.display().to_string());
         let (what, value) = info.split_once('=').unwrap_or((info, ""));
         println!("> {info}");
+        let is_shown = !matches!(what, "over" | "file") || section.contains(&format!("`{value}`"));
+        ensure!(is_shown, "{name}: only the head of a block, which readers do not see, names {value}");
         match what {
             "over" => {
                 edited = place.root.join(value);
@@ -170,8 +172,13 @@ impl Place {
             fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
             fs::copy(checkout.join(&file), to).with_context(|| file.display().to_string())?;
         }
-        // `cargo xtask gen` counts the lines of the files that git lists there.
-        must(Command::new("git").args(["init", "--quiet"]).current_dir(&place.root)).map(|_| place)
+        // `cargo xtask gen` counts the lines of the files that git lists there, and the reader
+        // compares with the last commit.
+        let git = |arguments: &[&str]| must(Command::new("git").args(arguments).current_dir(&place.root));
+        git(&["init", "--quiet"])?;
+        git(&["add", "spec"])?;
+        git(&["-c", "user.name=walk", "-c", "user.email=walk@example.org", "commit", "--quiet", "--message=spec"])?;
+        Ok(place)
     }
 
     /// Makes an empty folder that shares the build output but is no member of the workspace.
