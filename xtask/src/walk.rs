@@ -55,8 +55,8 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
     let section = if section.is_empty() { text } else { text.split("\n## ").next().unwrap_or_default() };
     let (mut steps, mut edited, mut said, mut serving) = (0, PathBuf::new(), String::new(), None);
     for Block { info, text } in blocks(section) {
-        // The reader has the checkout next to the new folder.
-        let text = text.replace("../cloudphone", &root.display().to_string());
+        // The reader has the checkout next to the new folder, and no other target folder.
+        let text = text.replace("../cloudphone", &root.display().to_string()).replace(" --target-dir target", "");
         let (what, value) = info.split_once('=').unwrap_or((info, ""));
         println!("> {info}");
         let is_shown = !matches!(what, "over" | "file") || section.contains(&format!("`{value}`"));

@@ -137,13 +137,13 @@ impl Api {
     }
 
     /// Reads, with retries within the guard's budget. The kinds of error differ only in their text.
-    pub async fn read<T: DeserializeOwned>(&self, class: Class, call: ApiCall, body: &Value) -> Result<T, ApiError> {
+    pub async fn read<T: DeserializeOwned>(&self, call: ApiCall, body: &Value) -> Result<T, ApiError> {
         let body = body.to_string();
         let deadline = self.clock.now().plus(2 * self.settings.read_within);
         let (mut pause, mut earlier) = (PAUSE, None);
         loop {
             let again = self.clock.now().plus(pause);
-            match self.attempt(class, call, &body, &Leave::until(deadline, &self.clock)).await {
+            match self.attempt(Class::Read, call, &body, &Leave::until(deadline, &self.clock)).await {
                 Ok(data) => return parse_data(&data),
                 Err(trouble) if trouble.may_pass && again < deadline && self.guard.may_retry() => {
                     earlier = Some(trouble.error);

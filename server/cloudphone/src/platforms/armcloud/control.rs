@@ -4,7 +4,7 @@ use super::api::{Accepted, ApiCall, ApiError, Family, Rows};
 use super::operations::{Progress, progress};
 use super::rows::Pad;
 use super::{Armcloud, LEAVES_WITHIN};
-use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
+use crate::adapter_kit::guard::{CallCounts, GuardState};
 use crate::adapter_kit::shell::Shell;
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SessionMode, SessionToken, SetPowerArgs, SetProxyArgs,
@@ -225,7 +225,7 @@ impl CheckPort for Armcloud {
             self.api.retry_unserved();
             self.api.guard().urge_trial();
             let first = json!({"page": 1, "rows": 1});
-            let asked = self.api.read::<Rows<Pad>>(Class::Read, ApiCall::Infos, &first).await;
+            let asked = self.api.read::<Rows<Pad>>(ApiCall::Infos, &first).await;
             let is_missing = self.api.list_unserved().iter().any(|(call, _)| *call == ApiCall::Infos);
             let remedy = match &asked {
                 Err(_) if is_missing => ApiError::NotServed("404".into()).remedy(),

@@ -6,7 +6,6 @@
 
 use super::api::{Api, ApiCall, ApiError, Id, Rows};
 use super::rows::Pad;
-use crate::adapter_kit::guard::Class;
 use crate::adapter_kit::phone_ledger::refresh::Source;
 use crate::adapter_kit::phone_ledger::{Listed, PhoneLedger, Recoded, Row};
 use crate::phones::port::Unreachable;
@@ -63,7 +62,7 @@ impl Listing {
         let seat = known.serial().and_then(|seat| seat.parse::<i64>().ok());
         let of_seat = seat.map_or_else(|| json!({"padCode": code}), |seat| json!({"equipmentIds": [seat]}));
         let (info, seats) =
-            tokio::join!(self.info(code), self.rows::<Pad>(Class::Read, ApiCall::UserPadList, &of_seat));
+            tokio::join!(self.info(code), self.rows::<Pad>(ApiCall::UserPadList, &of_seat));
         let (info, seats) = (info?, seats.map_err(to_unreachable)?);
         let is_it = |row: &Pad| if seat.is_some() { row.serial() == known.serial() } else { row.code() == code };
         let (found, recoded) = match (info, seats.rows.into_iter().find(is_it)) {
@@ -93,12 +92,15 @@ impl Listing {
 
     async fn info(&self, code: &str) -> Result<Option<Pad>, Unreachable> {
         let body = json!({"page": 1, "rows": ROWS_REFUSED, "padCodes": [code]});
-        let answer = self.rows(Class::Read, ApiCall::Infos, &body).await.map_err(to_unreachable)?;
-        Ok(answer.rows.into_iter().find(|pad: &Pad| pad.code() == code))
+        match self.rows(ApiCall::Infos, &body).await {
+            Err(error) if error.is_missing_pad() => Ok(None),
+            Err(error) => Err(to_unreachable(error)),
+            Ok(answer) => Ok(answer.rows.into_iter().find(|pad: &Pad| pad.code() == code)),
+        }
     }
 
     async fn records(&self) -> Result<Vec<Recoded>, Unreachable> {
-        let answer = self.rows(Class::Read, ApiCall::PadChanges, &json!({})).await.map_err(to_unreachable)?;
+        let answer = self.rows(ApiCall::PadChanges, &json!({})).await.map_err(to_unreachable)?;
         let recoded = |Change { old_pad_code, new_pad_code }| Recoded { from: old_pad_code, to: new_pad_code };
         Ok(answer.rows.into_iter().map(recoded).collect())
     }
@@ -131,7 +133,7 @@ impl Listing {
         let (mut all, mut is_short) = (BTreeMap::new(), false);
         for page in 1..=PAGES_MAX {
             let body = if is_infos || page > 1 { json!({"page": page, "rows": rows}) } else { json!({}) };
-            let answer = match self.rows::<Pad>(Class::Read, call, &body).await {
+            let answer = match self.rows::<Pad>(call, &body).await {
                 Err(error) if may_shrink && error.is_refused() => return self.shrink_pages(call).await,
                 answer => answer.map_err(to_unreachable)?,
             };
@@ -162,11 +164,10 @@ impl Listing {
 
     /// Reads an answer. One that says that there is no such pad has no rows, and neither has a list
     /// that the platform does not serve. Without `infos`, nobody knows the pads.
-    async fn rows<T: DeserializeOwned>(&self, class: Class, call: ApiCall, body: &Value) -> Result<Rows<T>, ApiError> {
-        let answer = self.api.read(class, call, body).await;
-        let is_list = call == ApiCall::Infos && class == Class::Read;
+    async fn rows<T: DeserializeOwned>(&self, call: ApiCall, body: &Value) -> Result<Rows<T>, ApiError> {
+        let answer = self.api.read(call, body).await;
         let is_nothing =
-            |error: &ApiError| error.is_missing_pad() && !is_list || error.is_unsupported() && call != ApiCall::Infos;
+            |error: &ApiError| call != ApiCall::Infos && (error.is_missing_pad() || error.is_unsupported());
         answer.or_else(|error| if is_nothing(&error) { Ok(Rows::default()) } else { Err(error) })
     }
 }

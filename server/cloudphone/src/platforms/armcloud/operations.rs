@@ -1,7 +1,6 @@
 //! The progress of a task that the platform has accepted (`padTaskDetail`).
 
 use super::api::{Api, ApiCall, ApiError, Number, Rows, Text};
-use crate::adapter_kit::guard::Class;
 use serde::Deserialize;
 use serde_json::json;
 use serde_with::As;
@@ -36,7 +35,7 @@ pub(super) enum Progress {
 /// Reads a task. Another pad may have the task, if the platform has begun its numbers again.
 pub(super) async fn progress(api: &Api, task_id: i64, pad_code: &str) -> Result<Progress, ApiError> {
     let asked = json!({"taskIds": [task_id]});
-    let rows: Rows<Row> = api.read(Class::Read, ApiCall::TaskDetail, &asked).await?;
+    let rows: Rows<Row> = api.read(ApiCall::TaskDetail, &asked).await?;
     Ok(rows.rows.into_iter().find(|row| row.is_of(task_id, pad_code)).map_or(Progress::Open, Row::progress))
 }
 

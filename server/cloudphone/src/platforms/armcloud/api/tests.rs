@@ -46,7 +46,7 @@ async fn restart(api: &Api, clock: &Clock) -> Result<Accepted, ApiError> {
 
 async fn infos(api: &Api, clock: &Clock) -> Result<Rows<Value>, ApiError> {
     let body = json!({"page": 1, "rows": 10});
-    let mut read = std::pin::pin!(api.read(Class::Read, ApiCall::Infos, &body));
+    let mut read = std::pin::pin!(api.read(ApiCall::Infos, &body));
     loop {
         tokio::select! {
             biased;
@@ -232,7 +232,7 @@ async fn a_refused_call_is_not_repeated() {
     assert_eq!(platform.requests().len(), 1);
     let platform = Platform::start(vec![PlatformAct::html(404), accept(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
-    let records = async || api.read::<Value>(Class::Read, ApiCall::PadChanges, &json!({})).await;
+    let records = async || api.read::<Value>(ApiCall::PadChanges, &json!({})).await;
     for _ in 0..2 {
         assert!(records().await.expect_err("no such call").is_unsupported());
     }
@@ -285,7 +285,7 @@ async fn a_call_that_has_worked_is_missing_after_three_404s_a_minute_apart_and_t
         let (api, clock) = api(&platform, Scheme::V4);
         let mut sent = 0;
         let mut ask = async |expected: usize| {
-            let told = api.read::<Value>(Class::Read, call, &json!({})).await;
+            let told = api.read::<Value>(call, &json!({})).await;
             sent += expected;
             assert_eq!(platform.requests().len(), sent, "{told:?}");
             told.map_err(|error| error.is_unsupported())
