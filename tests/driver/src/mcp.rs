@@ -61,8 +61,10 @@ pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Va
 
 pub fn outcome(answer: &Value) -> Result<Result<Value, Value>> {
     let content = answer["result"]["content"].as_array().with_context(|| format!("no result: {answer}"))?;
-    ensure!(content.len() == 1, "not one item: {answer}");
-    let value = serde_json::from_str(content[0]["text"].as_str().context("an item without text")?)?;
+    let (first, notes) = content.split_first().with_context(|| format!("no item: {answer}"))?;
+    let is_note = |item: &Value| item["text"].as_str().is_some_and(|text| text.starts_with("Left out"));
+    ensure!(notes.iter().all(is_note), "an item that is no note: {answer}");
+    let value = serde_json::from_str(first["text"].as_str().context("an item without text")?)?;
     match answer["result"]["isError"].as_bool().with_context(|| format!("no `isError`: {answer}"))? {
         true => Ok(Err(value)),
         false => Ok(Ok(value)),
