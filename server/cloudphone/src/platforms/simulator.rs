@@ -89,7 +89,7 @@ impl Phones {
         journal.append(taken)
     }
 
-    fn seen(&self, index: u32, now: Timestamp) -> Option<&Arc<DeviceSnapshot>> {
+    fn snapshot(&self, index: u32, now: Timestamp) -> Option<&Arc<DeviceSnapshot>> {
         let view = self.shown.get(place(index))?.as_ref()?;
         view.valid.contains(&now).then_some(&view.seen)
     }
@@ -167,7 +167,7 @@ impl Sim {
     fn show(&self, indices: impl Iterator<Item = u32> + Clone, see: See<'_>) {
         let now = self.clock.now();
         let (phones, mut seen) = (self.phones(), Vec::with_capacity(indices.size_hint().1.unwrap_or(0)));
-        seen.extend(indices.clone().map_while(|index| phones.seen(index, now)));
+        seen.extend(indices.clone().map_while(|index| phones.snapshot(index, now)));
         if seen.len() == indices.clone().count() {
             return see(&seen);
         }
@@ -175,12 +175,12 @@ impl Sim {
         drop(phones);
         let mut phones = self.phones_mut();
         for index in indices.clone() {
-            if phones.seen(index, now).is_none() {
+            if phones.snapshot(index, now).is_none() {
                 self.renew_view(&mut phones, index, now);
             }
         }
         let phones = RwLockWriteGuard::downgrade(phones);
-        see(&indices.filter_map(|index| phones.seen(index, now)).collect::<Vec<_>>());
+        see(&indices.filter_map(|index| phones.snapshot(index, now)).collect::<Vec<_>>());
     }
 
     fn renew_view(&self, phones: &mut Phones, index: u32, now: Timestamp) {

@@ -3,7 +3,7 @@
 use super::Sim;
 use super::cast::{Part, ReplyTime, Script, WORK};
 use super::fleet::{self, Network, mix};
-use super::phone::{PhoneEffect, PhoneAt, TakenCommand, proxy};
+use super::phone::{PhoneAt, PhoneEffect, TakenCommand, proxy};
 use crate::phones::contract::{
     Command, DeviceCapability, DeviceId, DeviceState, PowerAction, Proxy, SessionMode, SetProxyArgs,
 };
@@ -175,10 +175,8 @@ fn effect(phone: &PhoneAt, command: &Command, at: Timestamp) -> PhoneEffect {
 }
 
 fn without_login(command: &Command) -> Command {
-    match command {
-        Command::SetProxy(args) => Command::SetProxy(SetProxyArgs { username: None, password: None, ..args.clone() }),
-        command => command.clone(),
-    }
+    let Command::SetProxy(args) = command else { return command.clone() };
+    Command::SetProxy(SetProxyArgs { username: None, password: None, ..args.clone() })
 }
 
 /// Two commands of one request on one phone at one time have the same report.

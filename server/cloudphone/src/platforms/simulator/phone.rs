@@ -76,7 +76,11 @@ impl PhoneAt {
         if let Some(written) = written { phone.apply_commands(written, now) } else { phone }
     }
 
-    fn apply_commands(mut self, WrittenPhone { taken, switched_off, screen: _ }: &WrittenPhone, now: Timestamp) -> Self {
+    fn apply_commands(
+        mut self,
+        WrittenPhone { taken, switched_off, screen: _ }: &WrittenPhone,
+        now: Timestamp,
+    ) -> Self {
         let has_acted = |taken: &&TakenCommand| taken.effect.is_some_and(|effect| effect.at <= now);
         if let Some(PhoneEffect { running, boots, .. }) = taken.iter().rfind(has_acted).and_then(|taken| taken.effect) {
             (self.power, self.boots) = (power(running), boots);

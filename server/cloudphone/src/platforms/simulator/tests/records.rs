@@ -18,13 +18,13 @@ fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {
     Sim::new(3, 40, clock.clone(), &[9; 32]).with_journal(path)
 }
 
-fn taken(sim: &Sim) -> BTreeMap<u32, Vec<TakenCommand>> {
+fn list_commands(sim: &Sim) -> BTreeMap<u32, Vec<TakenCommand>> {
     let phones = sim.phones();
     let taken = phones.written.iter().filter(|(_, phone)| !phone.taken.is_empty());
     taken.map(|(index, phone)| (*index, phone.taken.clone())).collect()
 }
 
-async fn observe_all(sim: &Sim) -> Vec<Observed> {
+async fn observe_all(sim: &Sim) -> Vec<ObservedPhone> {
     let mut all = Vec::new();
     for index in (1..40).filter(|index| fleet::draw(3, *index).0 != Part::Rotating) {
         all.push(observe(sim, index).await);
@@ -35,23 +35,18 @@ async fn observe_all(sim: &Sim) -> Vec<Observed> {
 #[tokio::test]
 async fn a_restart_restores_every_command_without_its_login_and_forgets_what_was_switched_by_hand() {
     let ((_folder, path), clock, mut random) = (place(), Clock::manual(NOW), SplitMix(1));
-    let mut sim = open(&path, &clock).unwrap();
-    for _ in 0..3 {
-        play(&sim, &mut random, 60, 6_000).await;
-        let again = open(&path, &clock).unwrap();
-        let shown = observe_all(&again).await;
-        assert_eq!((taken(&sim), observe_all(&sim).await), (taken(&again), shown.clone()));
-        let touched = open(&path, &clock).unwrap();
-        let runs_with_proxy = |phone: &DeviceSnapshot| phone.proxy.is_some() && phone.state() == DeviceState::Running;
-        let index = (1..40).find(|index| runs_with_proxy(&read(&touched, *index))).unwrap();
-        screens::touch_switch(&touched, index).await;
-        assert!(observe_all(&touched).await != shown);
-        assert_eq!(observe_all(&open(&path, &clock).unwrap()).await, shown);
-        sim = again;
-    }
+    let sim = open(&path, &clock).unwrap();
+    play(&sim, &mut random, 200, 6_000).await;
+    let (again, shown) = (open(&path, &clock).unwrap(), observe_all(&sim).await);
+    assert_eq!((list_commands(&sim), &shown), (list_commands(&again), &observe_all(&again).await));
+    let runs_with_proxy = |phone: &DeviceSnapshot| phone.proxy.is_some() && phone.state() == DeviceState::Running;
+    let index = (1..40).find(|index| runs_with_proxy(&read(&again, *index))).unwrap();
+    screens::touch_switch(&again, index).await;
+    assert!(observe_all(&again).await != shown);
+    assert_eq!(observe_all(&open(&path, &clock).unwrap()).await, shown);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains("proxy.example.com") && text.lines().count() > 100);
-    for text in [text, format!("{:?}", taken(&sim))] {
+    for text in [text, format!("{:?}", list_commands(&sim))] {
         assert!(!text.contains("MARVIN") && !text.contains("HUNTER2"), "{text}");
     }
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -66,7 +61,7 @@ async fn a_long_journal_loses_what_no_task_can_ask_about_and_no_phone_changes_by
         play(&sim, &mut random, 200, 6_000).await;
         wait(&sim, DAY);
         play(&sim, &mut random, 40, 500).await;
-        let (before, all) = (observe_all(&sim).await, taken(&sim));
+        let (before, all) = (observe_all(&sim).await, list_commands(&sim));
         if seed > 4 {
             fs::create_dir(folder.path().join("simulated.jsonl.new")).unwrap();
         }
@@ -74,7 +69,7 @@ async fn a_long_journal_loses_what_no_task_can_ask_about_and_no_phone_changes_by
         let yesterday = clock.now().minus(Duration::from_millis(DAY));
         assert!(matches!(send(&sim, 1, 40, "restart").await, Sent::Pending(_)));
         assert_eq!(observe_all(&sim).await, before, "seed {seed}");
-        for (index, kept) in taken(&sim).iter().filter(|(index, _)| **index != 40) {
+        for (index, kept) in list_commands(&sim).iter().filter(|(index, _)| **index != 40) {
             let (old, recent): (Vec<_>, Vec<_>) = kept.iter().partition(|taken| taken.at < yesterday);
             let all: Vec<_> = all[index].iter().filter(|taken| taken.at >= yesterday).collect();
             assert!(recent == all && old.len() <= 2, "{index}: {old:?}");
@@ -82,7 +77,10 @@ async fn a_long_journal_loses_what_no_task_can_ask_about_and_no_phone_changes_by
         let (again, lines) = (open(&path, &clock).unwrap(), fs::read_to_string(&path).unwrap().lines().count());
         assert_eq!(observe_all(&again).await, before, "seed {seed}");
         // A journal that cannot be written again is as good as before.
-        assert!(if seed > 4 { lines > 200 } else { lines < 160 && taken(&again) == taken(&sim) }, "{lines}");
+        assert!(
+            if seed > 4 { lines > 200 } else { lines < 160 && list_commands(&again) == list_commands(&sim) },
+            "{lines}"
+        );
         wait(&sim, DAY);
         let (before, length) = (observe_all(&sim).await, fs::metadata(&path).unwrap().len());
         send(&sim, 1, 40, "boot").await;
@@ -107,11 +105,11 @@ async fn a_journal_that_is_cut_anywhere_opens_with_what_is_whole_and_goes_on() {
         fs::write(&path, &whole[..length]).unwrap();
         let sim = open(&path, &clock).unwrap();
         let kept = lines(&whole[..length]) - 1;
-        assert!(taken(&sim).len() == kept && fs::read(&path).unwrap().ends_with(b"\n"), "cut at {length}");
+        assert!(list_commands(&sim).len() == kept && fs::read(&path).unwrap().ends_with(b"\n"), "cut at {length}");
         send(&sim, 1, 40, "boot").await;
         let text = fs::read(&path).unwrap();
         assert!(lines(&text) == kept + 2 && text.ends_with(b"\n"), "cut at {length}");
-        assert_eq!(taken(&open(&path, &clock).unwrap()), taken(&sim), "cut at {length}");
+        assert_eq!(list_commands(&open(&path, &clock).unwrap()), list_commands(&sim), "cut at {length}");
     }
 }
 
