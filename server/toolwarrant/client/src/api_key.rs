@@ -29,6 +29,9 @@ pub struct KeySource {
 enum Origin {
     Environment(String),
     File(PathBuf),
+    /// The server knows the user by the socket.
+    #[cfg(unix)]
+    Socket,
 }
 
 impl ApiKey {
@@ -82,6 +85,13 @@ impl KeySource {
         Ok(Self { origin, latest: Mutex::new(Arc::new(key)) })
     }
 
+    /// Names an application in place of a key, for a server that adds the key itself.
+    #[cfg(unix)]
+    pub(crate) fn of_application(name: &str) -> Self {
+        let key = ApiKey { id: name.to_owned(), secret: String::new() };
+        Self { origin: Origin::Socket, latest: Mutex::new(Arc::new(key)) }
+    }
+
     #[must_use]
     pub fn latest(&self) -> Arc<ApiKey> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -105,6 +115,9 @@ impl KeySource {
             }
             Origin::File(path) => {
                 format!("write KEY_ID:SECRET of a live key to {}, which is read again at the next call", path.display())
+            }
+            Origin::Socket => {
+                "let the operator create a key for this application, and start this program again".to_owned()
             }
         }
     }

@@ -19,7 +19,7 @@ use http::{HeaderValue, StatusCode, request};
 use lines::{LONGEST_MESSAGE, Lines};
 use message::{Head, Kind, Message, NO_ID};
 use reply::Reply;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,10 +41,11 @@ const LEAST: usize = 16 << 10;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs until the input ends or the output breaks. An output that its reader has closed is not an
-/// error.
+/// error. A list of tools adds those that only read to `repeatable`.
 pub async fn bridge(
     connection: Connection,
     program: &str,
+    repeatable: BTreeMap<String, Repeat>,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
@@ -53,7 +54,7 @@ pub async fn bridge(
         connection,
         program: program.to_owned(),
         revision: Arc::default(),
-        readers: Mutex::default(),
+        repeatable: Mutex::new(repeatable),
         turns: Semaphore::new(IN_FLIGHT),
         in_trouble: AtomicBool::new(false),
         answers,
@@ -109,7 +110,7 @@ struct Shared {
     /// The revision that `initialize` agreed on. A request that holds it for writing is about to
     /// agree on one, and later requests wait for that.
     revision: Arc<RwLock<Option<HeaderValue>>>,
-    readers: Mutex<BTreeSet<String>>,
+    repeatable: Mutex<BTreeMap<String, Repeat>>,
     turns: Semaphore,
     in_trouble: AtomicBool,
     answers: mpsc::Sender<Bytes>,
@@ -184,7 +185,9 @@ impl Shared {
         }
         match (&message.kind, agreement) {
             (Kind::Initialize, Some(mut agreement)) => *agreement = reply.revision().or(agreement.take()),
-            (Kind::List, _) => self.readers().extend(reply.readers()),
+            (Kind::List, _) => {
+                self.repeatable().extend(reply.readers().into_iter().map(|tool| (tool, Repeat::Harmless)));
+            }
             _ => {}
         }
         Ok(reply.line)
@@ -192,14 +195,14 @@ impl Shared {
 
     fn repeat(&self, kind: &Kind) -> Repeat {
         match kind {
-            Kind::Call(tool) if self.readers().contains(tool) => Repeat::Harmless,
-            Kind::Call(_) | Kind::Batch => Repeat::Never,
+            Kind::Call(tool) => self.repeatable().get(tool).copied().unwrap_or(Repeat::Never),
+            Kind::Batch => Repeat::Never,
             Kind::Cancel(_) | Kind::Initialize | Kind::List | Kind::Other => Repeat::Harmless,
         }
     }
 
-    fn readers(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn repeatable(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Repeat>> {
+        self.repeatable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

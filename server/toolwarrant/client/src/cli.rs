@@ -10,6 +10,7 @@ use crate::error::{SetupError, complain};
 use crate::server_url::ServerUrl;
 use clap::builder::{OsStringValueParser, Resettable, TypedValueParser};
 use clap::{Args, FromArgMatches, Subcommand};
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -166,7 +167,8 @@ impl ConnectOptions {
         complain(&names.program, about);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SetupError(error.to_string()))?;
-        let done = runtime.block_on(bridge(connection, &names.program, tokio::io::stdin(), tokio::io::stdout()));
+        let done = bridge(connection, &names.program, BTreeMap::new(), tokio::io::stdin(), tokio::io::stdout());
+        let done = runtime.block_on(done);
         // Does not wait for a thread that still reads standard input.
         runtime.shutdown_background();
         done.map_err(|error| SetupError(format!("standard input or output: {error}")))

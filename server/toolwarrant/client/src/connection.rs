@@ -6,6 +6,10 @@
 //! connections. A write is not repeated then: it may have been carried out, and the error says so.
 //! A write goes out on another connection only if not one byte of it had left; the HTTP library
 //! does that.
+//!
+//! Behind the socket of a data folder, another process can take the server's place at any time. So
+//! the client waits for the next server, and repeats requests of which it is certain that they
+//! change nothing twice.
 
 use crate::api_key::{ApiKey, KeySource};
 use crate::error::{ClientError, SetupError};
@@ -13,8 +17,12 @@ use crate::server_url::ServerUrl;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Request, Response, StatusCode, request};
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
 use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits};
 use url::Url;
 
@@ -23,14 +31,21 @@ pub struct Connection {
     http: HttpClient,
     url: ServerUrl,
     keys: Arc<KeySource>,
+    /// In place of the URL's host.
+    socket: Option<PathBuf>,
 }
 
 /// A server holds a poll for 50 seconds at most.
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
+/// The calls of a tool that the client may send again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeat {
+pub enum Repeat {
+    /// All.
     Harmless,
+    /// Those to the next server of a data folder: a repeated write gets its task in flight.
+    UnderKey,
+    /// None.
     Never,
 }
 
@@ -47,7 +62,15 @@ impl Connection {
     /// Sends nothing. Uses proxies as [`HttpClient::to`] describes.
     pub fn new(url: ServerUrl, keys: KeySource) -> Result<Self, SetupError> {
         let http = HttpClient::to(url.as_url()).map_err(|error| SetupError(error.to_string()))?;
-        Ok(Self { http, url, keys: Arc::new(keys) })
+        Ok(Self { http, url, keys: Arc::new(keys), socket: None })
+    }
+
+    /// Reaches the server over a Unix socket, as an application that the server knows by name.
+    #[cfg(unix)]
+    pub fn to_socket(file: &Path, application: &str) -> Result<Self, SetupError> {
+        let url = ServerUrl::USUAL.parse().map_err(SetupError)?;
+        let (http, keys) = (HttpClient::to_socket(file), Arc::new(KeySource::of_application(application)));
+        Ok(Self { http, url, keys, socket: Some(file.to_owned()) })
     }
 
     #[must_use]
@@ -82,8 +105,10 @@ impl Connection {
         request: impl Fn(&ApiKey) -> Result<Request<Bytes>, http::Error>,
     ) -> Result<HttpAnswer, ClientError> {
         let mut key = self.keys.latest();
-        let (mut renewed, mut repeated) = (false, repeat == Repeat::Never);
+        let (mut renewed, mut repeated) = (false, repeat != Repeat::Harmless);
+        let begun = Instant::now();
         loop {
+            let waits = self.socket.is_some() && begun.elapsed() < NEXT_SERVER_WITHIN;
             let request =
                 request(&key).map_err(|error| ClientError::final_one("invalid_argument", error.to_string()))?;
             match self.http.exchange(request, LIMITS).await.map(|response| HttpAnswer::of(response, &key)) {
@@ -93,15 +118,23 @@ impl Connection {
                         None => return Ok(answer),
                     }
                 }
+                // The server stops, and did nothing.
+                Ok(answer) if waits && answer.status == StatusCode::SERVICE_UNAVAILABLE => sleep(LOOK_EVERY).await,
+                Err(failure) if waits && failure.nothing_left() => sleep(LOOK_EVERY).await,
+                Err(HttpFailure::Lost(_)) if waits && repeat != Repeat::Never => sleep(LOOK_EVERY).await,
                 Err(HttpFailure::Lost(_)) if !repeated => repeated = true,
                 Ok(answer) => return Ok(answer),
-                Err(failure) => return Err(explain(failure, &self.url, repeat)),
+                Err(failure) => return Err(self.explain(failure, repeat)),
             }
         }
     }
 
+    fn place(&self) -> String {
+        self.socket.as_ref().map_or_else(|| self.url.to_string(), |file| file.display().to_string())
+    }
+
     pub(crate) fn refusal(&self, key_id: &str) -> ClientError {
-        let (url, remedy) = (&self.url, self.keys.how_to_replace());
+        let (url, remedy) = (self.place(), self.keys.how_to_replace());
         ClientError::final_one(
             UNAUTHENTICATED,
             format!(
@@ -113,7 +146,7 @@ impl Connection {
 
     pub(crate) fn strange(&self, answer: &HttpAnswer) -> ClientError {
         let HttpAnswer { status, body, key_id: _, retry_after, content } = answer;
-        let url = &self.url;
+        let url = self.place();
         if status.is_redirection() {
             let target = content.as_deref().unwrap_or("elsewhere");
             let message = format!(
@@ -135,6 +168,47 @@ impl Connection {
         )
     }
 
+    fn explain(&self, failure: HttpFailure, repeat: Repeat) -> ClientError {
+        let url = self.place();
+        let remedy = match self.socket {
+            Some(_) => "another program uses this data folder, and must end",
+            None => "the server must be started, or --url corrected",
+        };
+        let unreachable = |why: &str| {
+            let message = format!(
+                "No server can be reached at {url}: {why}. Nothing was sent. Repeat the call later; if that does not help, {remedy}."
+            );
+            ClientError::retryable("unreachable", message, RETRY_SECONDS)
+        };
+        let unanswered = |what: String| match repeat {
+            Repeat::Harmless => {
+                ClientError::retryable("no_answer", format!("{what} Repeat the call later."), RETRY_SECONDS)
+            }
+            Repeat::UnderKey | Repeat::Never => {
+                let unknown = "Whether the call was carried out is unknown: before any repeat, read what it acts on.";
+                ClientError::final_one("no_answer", format!("{what} {unknown}"))
+            }
+        };
+        match failure {
+            HttpFailure::Refused => unreachable("nothing listens there"),
+            HttpFailure::Unreachable(why) => unreachable(&why),
+            HttpFailure::TooLate => unreachable("there was no time left"),
+            HttpFailure::Certificate(why) => {
+                let remedy = "Correct --url, or let the system trust the authority that signed it.";
+                let message = format!("The certificate of {url} is not trusted: {why}. Nothing was sent. {remedy}");
+                ClientError::final_one("untrusted_server", message)
+            }
+            HttpFailure::Lost(why) => {
+                unanswered(format!("The connection to {url} ended before the answer came: {why}."))
+            }
+            HttpFailure::Late(deadline) => unanswered(format!("{url} did not answer within {} s.", deadline.as_secs())),
+            HttpFailure::TooLarge(most) => {
+                let message = format!("The answer is larger than {} MiB. Ask for less at a time.", most >> 20);
+                ClientError::final_one("answer_too_large", message)
+            }
+        }
+    }
+
     async fn reload_key(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
         let (keys, refused) = (self.keys.clone(), refused.clone());
         let read = tokio::task::spawn_blocking(move || keys.reload(&refused)).await;
@@ -149,6 +223,11 @@ const UNAUTHENTICATED: &str = "unauthenticated";
 
 const RETRY_SECONDS: u32 = 5;
 
+/// A server starts within a second, unless the machine is busy.
+const NEXT_SERVER_WITHIN: Duration = Duration::from_secs(30);
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 impl HttpAnswer {
     fn of(response: Response<Bytes>, key: &ApiKey) -> Self {
         let (head, body) = response.into_parts();
@@ -157,41 +236,6 @@ impl HttpAnswer {
         let content = if is_redirect { header(LOCATION).map(destination) } else { header(CONTENT_TYPE).map(essence) };
         let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
         Self { status: head.status, body, key_id: key.id.clone(), retry_after, content }
-    }
-}
-
-fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError {
-    let unreachable = |why: &str| {
-        let message = format!(
-            "No server can be reached at {url}: {why}. Nothing was sent. Repeat the call later; if that does not help, the server must \
-             be started, or --url corrected."
-        );
-        ClientError::retryable("unreachable", message, RETRY_SECONDS)
-    };
-    let unanswered = |what: String| match repeat {
-        Repeat::Harmless => {
-            ClientError::retryable("no_answer", format!("{what} Repeat the call later."), RETRY_SECONDS)
-        }
-        Repeat::Never => {
-            let unknown = "Whether the call was carried out is unknown: before any repeat, read what it acts on.";
-            ClientError::final_one("no_answer", format!("{what} {unknown}"))
-        }
-    };
-    match failure {
-        HttpFailure::Refused => unreachable("nothing listens there"),
-        HttpFailure::Unreachable(why) => unreachable(&why),
-        HttpFailure::TooLate => unreachable("there was no time left"),
-        HttpFailure::Certificate(why) => {
-            let remedy = "Correct --url, or let the system trust the authority that signed it.";
-            let message = format!("The certificate of {url} is not trusted: {why}. Nothing was sent. {remedy}");
-            ClientError::final_one("untrusted_server", message)
-        }
-        HttpFailure::Lost(why) => unanswered(format!("The connection to {url} ended before the answer came: {why}.")),
-        HttpFailure::Late(deadline) => unanswered(format!("{url} did not answer within {} s.", deadline.as_secs())),
-        HttpFailure::TooLarge(most) => {
-            let message = format!("The answer is larger than {} MiB. Ask for less at a time.", most >> 20);
-            ClientError::final_one("answer_too_large", message)
-        }
     }
 }
 

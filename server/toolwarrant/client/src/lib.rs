@@ -21,7 +21,7 @@ pub use cli::{
     CallOptions, ClientCommand, ClientNames, ConnectOptions, KeyOptions, SignOptions, bridge_program,
     ignore_empty_variables,
 };
-pub use connection::Connection;
+pub use connection::{Connection, Repeat};
 pub use error::{ClientError, SetupError, complain};
 pub use server_url::ServerUrl;
 pub use sign::{SignatureHeaders, sign};

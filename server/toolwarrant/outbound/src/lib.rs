@@ -14,6 +14,8 @@
 
 mod failure;
 mod gate;
+#[cfg(unix)]
+mod socket;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +35,11 @@ use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
+#[cfg(unix)]
+use socket::SocketConnector;
 use std::fmt;
+#[cfg(unix)]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -61,6 +67,8 @@ pub struct HttpSetupError(String);
 enum Way {
     Direct(Road<HttpsConnector<HttpConnector>>),
     ByProxy(Box<Road<HttpsConnector<Tunnel<HttpConnector>>>>),
+    #[cfg(unix)]
+    BySocket(Road<SocketConnector>),
 }
 
 struct Road<C> {
@@ -130,6 +138,14 @@ impl HttpClient {
         Ok(Self { way: Way::ByProxy(Box::new(Road::of(tunnel, tls, encrypted))) })
     }
 
+    /// Sets up a client of the server that listens on a Unix socket, whatever host the URLs of
+    /// requests name. Sends nothing.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn to_socket(file: &Path) -> Self {
+        Self { way: Way::BySocket(Road::over(SocketConnector(file.into()))) }
+    }
+
     /// Returns the answer to a request, with its whole body. Uses a kept connection if there is
     /// one.
     ///
@@ -144,6 +160,8 @@ impl HttpClient {
         match &self.way {
             Way::Direct(road) => exchange(&road.kept, request, limits).await,
             Way::ByProxy(road) => exchange(&road.kept, request, limits).await,
+            #[cfg(unix)]
+            Way::BySocket(road) => exchange(&road.kept, request, limits).await,
         }
     }
 
@@ -164,6 +182,8 @@ impl HttpClient {
         let done = match &self.way {
             Way::Direct(road) => exchange(&road.single(&gate), request, limits).await,
             Way::ByProxy(road) => exchange(&road.single(&gate), request, limits).await,
+            #[cfg(unix)]
+            Way::BySocket(road) => exchange(&road.single(&gate), request, limits).await,
         };
         done.map_err(|failure| match gate.shut() {
             Verdict::Left => failure,
@@ -190,13 +210,17 @@ where
         if encrypted {
             connector.enforce_https();
         }
+        Self::over(connector)
+    }
+}
+
+impl<C: Connect + Clone> Road<C> {
+    fn over(connector: C) -> Self {
         let mut builder = builder();
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
         Self { kept: builder.build(connector.clone()), connector }
     }
-}
 
-impl<C: Clone> Road<C> {
     /// Makes a client without a pool, which does not repeat the request.
     fn single(&self, gate: &Arc<Gate>) -> Client<Gated<C>, Full<Bytes>>
     where
