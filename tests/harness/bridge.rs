@@ -3,6 +3,7 @@
 use crate::harness::Key;
 use crate::harness::program::binary;
 use serde_json::Value;
+use std::borrow::BorrowMut;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -41,14 +42,26 @@ impl Bridge {
     }
 
     pub(crate) fn start(Start { url, flags, environment, secret }: Start<'_>) -> Self {
+        let mut command = Command::new(binary());
+        command.arg("bridge").args(["--url", url]).args(flags).env_clear().envs(environment.iter().copied());
+        Self::run(command, secret)
+    }
+
+    /// Starts a bridge that may also serve, as a host does: with these variables, and at `/`. The
+    /// only program in PATH can be an `adb` of the test.
+    pub(crate) fn over_stdio(home: &Path, flags: &[&str]) -> Self {
+        let mut command = Command::new(binary());
+        command.arg("stdio").args(flags).current_dir("/").env_clear().env("HOME", home).env("PATH", home);
+        command.envs([("LOGNAME", "you"), ("USER", "you"), ("SHELL", "/bin/sh"), ("TERM", "dumb")]);
+        // No adb server listens there.
+        Self::run(command.env("ANDROID_ADB_SERVER_PORT", "1"), "cps_")
+    }
+
+    fn run(mut command: impl BorrowMut<Command>, secret: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let errors = home.path().join("errors");
-        let mut child = Command::new(binary())
-            .arg("bridge")
-            .args(["--url", url])
-            .args(flags)
-            .env_clear()
-            .envs(environment.iter().copied())
+        let command = command.borrow_mut();
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&errors).expect("a file"))
@@ -105,6 +118,10 @@ impl Bridge {
             rest.push(line);
         }
         (rest, self.exit().await)
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        driver::signal(self.child.id().expect("it runs"), name).expect("it runs");
     }
 
     /// Closes its output, as if the client had died.

@@ -5,6 +5,7 @@ mod door;
 mod fake;
 mod headers;
 mod start;
+mod stdio;
 mod transcript;
 
 use crate::harness::bridge::Bridge;

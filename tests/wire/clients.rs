@@ -26,9 +26,13 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revisi
     for revision in contract().service.served {
         clients.spawn(async move {
             let mut program = Program::start(&[]).await;
-            let client = connect_pinned(&program, revision).await;
-            assert_eq!(revision_of(&client), revision);
-            lists_and_calls(client).await;
+            let mut local = Bridge::over_stdio(program.home.path(), &[]);
+            let (config, mode) = pin(revision);
+            let over_stdio = config.clone().serve_with_lifecycle(local.pipes(), mode.clone()).await;
+            for client in [connect(&program, config, mode).await, over_stdio.expect("a session")] {
+                assert_eq!(revision_of(&client), revision);
+                lists_and_calls(client).await;
+            }
             program.stop().await;
         });
     }
@@ -117,7 +121,7 @@ fn parse_result(result: &CallToolResult) -> Value {
     value
 }
 
-async fn connect_pinned(program: &Program, revision: &str) -> Client {
+fn pin(revision: &str) -> (ClientConfig, ClientLifecycleMode) {
     let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == revision);
     let version = known.expect("a revision that the client knows").clone();
     let mode = if version.has_initialize() {
@@ -125,7 +129,7 @@ async fn connect_pinned(program: &Program, revision: &str) -> Client {
     } else {
         ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] }
     };
-    connect(program, ClientConfig::default().with_protocol_version(version), mode).await
+    (ClientConfig::default().with_protocol_version(version), mode)
 }
 
 async fn connect(program: &Program, config: ClientConfig, mode: ClientLifecycleMode) -> Client {

@@ -13,7 +13,7 @@ use crate::phones::port::{Platform, PlatformName};
 use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::screens::Screens;
 use crate::phones::writes::Writes;
-use crate::platforms::adb::Adb;
+use crate::platforms::adb::{self, Adb};
 use crate::platforms::armcloud::Armcloud;
 use crate::platforms::simulator::Sim;
 use anyhow::{Context, Result, bail};
@@ -21,9 +21,11 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, ArgGroup, Args};
 use serde_json::json;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant::config::Config;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
 use toolwarrant::page::Passes;
@@ -106,6 +108,7 @@ pub fn run() -> ExitCode {
     program::<ProductFlags>()
         .commands::<PhoneCommand>()
         .table(configuration::TABLE)
+        .fleet("adb", "Serve every phone behind the adb server of this machine, instead of simulated phones")
         .alone(|_, config| keeps_for_itself(&configuration::platforms(config).ok()?))
         .usage(
             "Without a command it serves 24 simulated phones on http://127.0.0.1:8080/mcp; its first start prints two keys to try \
@@ -142,8 +145,14 @@ fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
 }
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
-    let Setup { flags, config, folder, files, clock, random, passes, tasks } = setup;
-    let named = configuration::platforms(&config)?;
+    let Setup { flags, fleet, config, folder, files, clock, random, passes, tasks } = setup;
+    let named = match fleet {
+        Some(_) if config.path().is_some() => {
+            bail!("the folder is that of `stdio --adb`; leave out --config or --data")
+        }
+        Some(_) => configuration::platforms(&Config::parse(Path::new("--adb"), every_phone())?)?,
+        None => configuration::platforms(&config)?,
+    };
     let echo = echo(&flags, &random)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)), ..flags.own };
@@ -184,7 +193,13 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
             PlatformConfig::Adb(settings) => {
                 let adapter = Adb::new(name.clone(), *settings, readings, &files, (clock.clone(), &random));
                 let adapter = Arc::new(adapter.with_screens(passes.have_page()));
-                background.push(Box::pin(adapter.keep_fresh()));
+                let fresh = adapter.keep_fresh();
+                background.push(Box::pin(async move {
+                    if fleet.is_some() {
+                        adb::start_server().await;
+                    }
+                    fresh.await;
+                }));
                 adapter
             }
         };
@@ -203,6 +218,10 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         background.push(Box::pin(listener.serve(std::future::pending())));
     }
     Ok(background.into_iter().fold(service, Service::background))
+}
+
+fn every_phone() -> String {
+    format!("[platform.adb]\nkind = \"adb\"\nonly = [\"*\"]\nserver = \"{}\"\n", adb::local_server())
 }
 
 fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {

@@ -1,8 +1,10 @@
 //! A server that gives the answers that a test chooses, one request per connection.
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -16,17 +18,41 @@ pub(super) struct Fake {
 pub(super) struct Request {
     pub(super) head: String,
     pub(super) body: Value,
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
 }
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Fake {
     pub(super) async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let listener = Arc::new(listener);
+        Self::over(url, move || {
+            let listener = Arc::clone(&listener);
+            async move { Some(Box::new(listener.accept().await.ok()?.0) as Box<dyn Stream>) }
+        })
+    }
+
+    /// Takes the place of a server of `stdio`.
+    pub(super) fn listen_at(socket: &Path) -> Self {
+        let _ = std::fs::remove_file(socket);
+        let listener = Arc::new(UnixListener::bind(socket).expect("a socket"));
+        Self::over(String::new(), move || {
+            let listener = Arc::clone(&listener);
+            async move { Some(Box::new(listener.accept().await.ok()?.0) as Box<dyn Stream>) }
+        })
+    }
+
+    fn over<A>(url: String, accept: impl Fn() -> A + Send + 'static) -> Self
+    where
+        A: Future<Output = Option<Box<dyn Stream>>> + Send,
+    {
         let (seen, requests) = mpsc::unbounded_channel();
         let serve = async move {
             let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Some(stream) = accept().await {
                 let seen = seen.clone();
                 connections.spawn(async move {
                     if let Some(request) = Request::read(stream).await {
@@ -55,7 +81,7 @@ impl Drop for Fake {
 }
 
 impl Request {
-    async fn read(mut stream: TcpStream) -> Option<Self> {
+    async fn read(mut stream: Box<dyn Stream>) -> Option<Self> {
         let mut bytes = Vec::new();
         loop {
             if stream.read_buf(&mut bytes).await.ok()? == 0 {

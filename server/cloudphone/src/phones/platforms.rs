@@ -74,6 +74,11 @@ impl Platforms {
         self.0.iter().filter(|(_, member)| is_unread(member)).map(|(name, _)| name.clone()).collect()
     }
 
+    #[must_use]
+    pub fn remedy(&self, name: &PlatformName) -> Option<&'static str> {
+        self.0.get(name)?.platform.remedy()
+    }
+
     /// Writes only a change, because pages on all threads read it. Logs errors of one of several
     /// platforms.
     fn note(&self, name: &PlatformName, member: &Member, listed: Result<(), Unreachable>) -> Result<(), Unreachable> {

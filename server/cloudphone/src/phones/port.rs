@@ -107,6 +107,11 @@ pub trait ReadPort: Send + Sync + 'static {
         false
     }
 
+    /// Returns advice for a platform that stays unread. Default: `None`, if time alone helps.
+    fn remedy(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the time until the platform of this phone can be called again, if a pause is known.
     /// Default: `None`, for adapters that never pause.
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {

@@ -20,12 +20,14 @@ mod programs;
 mod row;
 mod screen;
 mod server;
+mod start;
 mod states;
 mod wire;
 
 pub use address::{AdbAddress, NetworkAddress, NoAdbAddress, NoNetworkAddress};
 pub use lines::{NoPhonePattern, PhonePattern};
 pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
+pub use start::{local_server, start_server};
 
 use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
@@ -97,6 +99,8 @@ const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb cannot do, as apps may ignore Android's \
                         own proxy setting; the operator names no program that does";
 const NO_SESSION: &str = "this server has no page for screens: its public URL is neither https nor on this machine";
+const NO_SERVER: &str = " If that does not help, no adb server runs on this machine: install Android's platform tools \
+                         there, connect a phone that allows USB debugging, and run `adb start-server`.";
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
 impl Adb {
@@ -292,5 +296,9 @@ impl ReadPort for Adb {
 
     fn is_unread(&self) -> bool {
         !self.ledger.is_known()
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        Some(NO_SERVER)
     }
 }

@@ -7,6 +7,7 @@ mod connection;
 mod gate;
 mod limiter;
 mod limits;
+mod listen;
 mod policy;
 mod proxies;
 mod quota;
@@ -24,6 +25,7 @@ pub use gate::Gate;
 pub use limiter::ConnectionLimiter;
 pub(crate) use limiter::ConnectionPermit;
 pub use limits::Limits;
+pub use listen::{ApplicationKeys, Keyed, Listen};
 pub use policy::{
     ALLOW_HOST, ALLOW_ORIGIN, AllowedOrigin, HostOriginError, HostOriginPolicy, PUBLIC_URL, PolicyConfigError,
     public_host,
@@ -52,7 +54,6 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 use stream::ClientStream;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -66,7 +67,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// After `stop` it gives requests in flight [`Limits::grace`] to finish, and drops those that
 /// remain. It returns once all of its tasks have ended.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Listen,
     responder: impl Responder,
     limiter: Arc<ConnectionLimiter>,
     tls: Option<Arc<Tls>>,
@@ -94,9 +95,9 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 // An answer would cost what the limit saves.
-                if let Some(permit) = limiter.admit(peer.ip()).await {
+                if let Some(permit) = limiter.admit(peer).await {
                     let tls = tls.as_ref().map(|tls| tls.acceptor());
-                    connections.spawn(server.clone().drive(stream, tls, peer.ip(), permit));
+                    connections.spawn(server.clone().drive(stream, tls, peer, permit));
                 }
             }
             Err(error) => pause_after(&error).await,
@@ -139,9 +140,10 @@ impl Server {
     }
 
     /// Ends the connection after the answer to its request in flight once the server stops.
-    async fn drive(mut self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit) {
-        // Answers are written whole, so delaying small writes gains nothing.
-        let _ = stream.set_nodelay(true);
+    async fn drive<S>(mut self, stream: S, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let connection = &permit.connection;
         let stream = ClientStream::new(stream, Arc::clone(connection), &self.limiter.limits);
         let own = Peer { address: peer, crowded: false, connection: Arc::clone(connection) };

@@ -9,11 +9,11 @@ mod help;
 mod options;
 mod page;
 mod reference;
+mod stdio;
 mod words;
 
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
-use crate::data::choose_folder;
 use crate::error::{FailureCode, OperatorError};
 use crate::flags;
 use crate::metrics;
@@ -33,6 +33,8 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use stdio::STDIO;
+pub use stdio::permissions_of_stdio;
 use toolwarrant_client::{ClientCommand, ClientNames, ignore_empty_variables};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use words::HelpWords;
@@ -58,6 +60,7 @@ pub enum Invocation<F> {
     Serve {
         serve: ServeOptions,
         flags: F,
+        fleet: Option<&'static str>,
         config: Config,
         data: PathBuf,
         store: StoreOptions,
@@ -67,6 +70,7 @@ pub enum Invocation<F> {
         command: OperatorCommand,
         question: Option<String>,
         flags: F,
+        fleet: Option<&'static str>,
         config: Config,
         data: PathBuf,
         store: StoreOptions,
@@ -100,6 +104,8 @@ pub struct CommandLine<'a> {
     /// Sentences about the behaviour of the program without a command.
     pub usage: &'static str,
     pub tables: &'a [ConfigTable],
+    /// The switches of `stdio` for other targets, with their help. Each has a folder of its own.
+    pub fleets: &'a [(&'static str, &'static str)],
 }
 
 impl CommandLine<'_> {
@@ -142,7 +148,7 @@ impl CommandLine<'_> {
         let json = json || std::env::args_os().any(|arg| arg == "--json");
         let matches = matches.unwrap_or_else(|error| end(&self.explain(error, &command), json));
         if asked.checks || asked.serves {
-            let refused = refuse_shared::<F>(alone, &matches, &config);
+            let refused = refuse_shared::<F>(alone, (&command, &matches), &config);
             let refused = refused.and_then(|()| refuse_halves(&command, &matches, &config));
             refused.unwrap_or_else(|error| end(&error.format(&mut command), json));
         }
@@ -201,7 +207,8 @@ impl CommandLine<'_> {
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
-        let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
+        let command = command.subcommands([serve, self.stdio::<F>()]);
+        let command = OperatorCommand::augment_subcommands(command).subcommand(config_command());
         let command = command.subcommands([metrics_command(), files_command(), completion_command()]);
         let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
@@ -247,21 +254,18 @@ impl CommandLine<'_> {
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
         let operator_sockets = operator_sockets.filter(is_set);
         let data_given = matches.value_source("data") != Some(ValueSource::DefaultValue);
-        let data = {
-            let named = (data_given || data != Path::new(options::DATA_DEFAULT)).then(|| data.clone());
-            let starts = matches!(matches.subcommand_name(), None | Some("serve"));
-            choose_folder(named, starts, [data, Path::new("/var/lib").join(self.names.program)], self.names)
-        };
+        let named = (data_given || data != Path::new(options::DATA_DEFAULT)).then(|| data.clone());
+        let (data, fleet) = self.find_data(named, data, matches, &config)?;
         let way = WayToServer {
             socket: socket.filter(is_set),
             groups: operator_sockets.clone().unwrap_or_else(|| Path::new("/run").join(self.names.program)),
             data_given,
             claims: claims(claimed_name, reason),
         };
-        let serving = |matches: &ArgMatches| {
+        let serving = |matches: &ArgMatches, given: Result<ServeOptions, clap::Error>| {
             let runtime = || std::env::split_paths(&std::env::var_os("RUNTIME_DIRECTORY")?).next();
             let operator_sockets = operator_sockets.clone().or_else(runtime);
-            let mut serve = ServeOptions { json, operator_sockets, ..ServeOptions::from_arg_matches(matches)? };
+            let mut serve = ServeOptions { json, operator_sockets, ..given? };
             // An empty environment variable, which is common in compose files, counts as not set.
             let is_set = |text: &String| !text.is_empty();
             serve.public_url = serve.public_url.filter(is_set);
@@ -274,12 +278,13 @@ impl CommandLine<'_> {
             }
             let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
             let (config, data, store) = (config.clone(), data.clone(), store.clone());
-            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, config, data, store, log })
+            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, fleet, config, data, store, log })
         };
         let mut question = None;
         let command = match matches.subcommand() {
-            None => return serving(matches),
-            Some(("serve", matches)) => return serving(matches),
+            None => return serving(matches, ServeOptions::from_arg_matches(matches)),
+            Some(("serve", matches)) => return serving(matches, ServeOptions::from_arg_matches(matches)),
+            Some((STDIO, matches)) => return serving(matches, stdio::read(matches, &store)),
             Some((name, inner)) if self.catalogue.resource(name).is_some() => {
                 OperatorCommand::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
             }
@@ -303,7 +308,7 @@ impl CommandLine<'_> {
         };
         let question = question.or_else(|| command.row().question);
         let flags = F::from_arg_matches(matches)?;
-        Ok(Invocation::Operate { command, question, flags, config, data, store, way, json })
+        Ok(Invocation::Operate { command, question, flags, fleet, config, data, store, way, json })
     }
 }
 
@@ -323,8 +328,19 @@ fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches) -> Result<T, cl
     matches.get_one(VALUE).cloned().ok_or_else(|| clap::Error::new(ErrorKind::MissingRequiredArgument))
 }
 
-fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Config) -> Result<(), clap::Error> {
-    let flags = F::from_arg_matches(matches.subcommand_matches("serve").unwrap_or(matches))?;
+fn of_server<'a>(command: &'a clap::Command, matches: &'a ArgMatches) -> (&'a clap::Command, &'a ArgMatches) {
+    match matches.subcommand() {
+        Some((name @ ("serve" | STDIO), inner)) => (command.find_subcommand(name).unwrap_or(command), inner),
+        _ => (command, matches),
+    }
+}
+
+fn refuse_shared<F: Flags>(
+    alone: Alone<F>,
+    (command, matches): (&clap::Command, &ArgMatches),
+    config: &Config,
+) -> Result<(), clap::Error> {
+    let flags = F::from_arg_matches(of_server(command, matches).1)?;
     match alone(&flags, config) {
         Some(why) if !StoreOptions::of(matches)?.is_folder() => {
             let why = format!("this service cannot share its store with other replicas: {why}");
@@ -336,7 +352,7 @@ fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Confi
 
 /// Refuses a flag without the others of its group, wherever it was set.
 fn refuse_halves(command: &clap::Command, matches: &ArgMatches, config: &Config) -> Result<(), clap::Error> {
-    let matches = matches.subcommand_matches("serve").unwrap_or(matches);
+    let (command, matches) = of_server(command, matches);
     let is_set =
         |id: &clap::Id| matches.get_raw(id.as_str()).is_some_and(|mut texts| texts.any(|text| !text.is_empty()));
     for group in command.get_groups().filter(|group| group.get_id().as_str().starts_with(TOGETHER)) {
@@ -417,7 +433,7 @@ impl Asked {
             checks: matches
                 .subcommand()
                 .is_some_and(|(name, inner)| name == "config" && inner.subcommand_name().is_some()),
-            serves: matches!(name, None | Some("serve")),
+            serves: matches!(name, None | Some("serve" | STDIO)),
             json: matches.try_get_one::<bool>(flags::JSON).ok().flatten().is_some_and(|json| *json),
         }
     }
@@ -467,7 +483,7 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(commands);
-        let others = ["config", help::FLAGS, help::METRICS, help::FILES, help::COMPLETION, "help", "serve"];
+        let others = ["config", help::FLAGS, help::METRICS, help::FILES, help::COMPLETION, "help", "serve", STDIO];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

@@ -11,6 +11,7 @@
 //! seen            the latest beat that it has seen: a run and a number
 //! audit/          one line for each tool call, one file a day
 //! admin.sock      receives operator commands while a server runs
+//! stdio.sock      receives the requests of `stdio` while its server runs
 //! last-backup     when the last backup of the folder was made
 //! restoring/      only if a restore was interrupted
 //! ```
@@ -59,21 +60,6 @@ pub(crate) fn is_begun(folder: &Path, names: &Names) -> bool {
     has_data(folder, names) || folder.join(MASTER_KEY).exists()
 }
 
-/// Returns the data folder: the one that the command line, a variable or the file names, or else
-/// `here`, or else `installed`, which the unit of the service has. A start begins `here`.
-pub(crate) fn choose_folder(
-    named: Option<PathBuf>,
-    starts: bool,
-    [here, installed]: [PathBuf; 2],
-    names: &Names,
-) -> PathBuf {
-    match named {
-        Some(named) => named,
-        None if starts || is_begun(&here, names) || !installed.is_dir() => here,
-        None => installed,
-    }
-}
-
 pub(crate) const SERVICE: &str = "service";
 
 pub(crate) const RESTORING: &str = "restoring";
@@ -98,6 +84,8 @@ const MASTER_KEY_ROOM: usize = 256;
 pub const AUDIT: &str = "audit";
 
 pub(crate) const SOCKET: &str = "admin.sock";
+
+pub const STDIO_SOCKET: &str = "stdio.sock";
 
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -166,6 +154,20 @@ impl DataFolder {
             folder.write(SERVICE, names.program).map_err(|error| FolderError::Io(folder.join(SERVICE), error))?;
         }
         Ok(folder)
+    }
+
+    /// Waits until no other process uses the folder, and locks it as [`Self::open`] does.
+    ///
+    /// # Errors
+    /// As for [`Self::open`], without the use by another process.
+    pub fn wait(path: &Path, names: &Names) -> Result<Self, FolderError> {
+        loop {
+            match Self::open(path, names) {
+                Err(FolderError::InUse(..)) => File::open(path).and_then(|folder| folder.lock()),
+                opened => return opened,
+            }
+            .map_err(|error| FolderError::Io(path.to_owned(), error))?;
+        }
     }
 
     /// Accepts an interrupted restore, and does not record the service.
@@ -394,41 +396,16 @@ mod tests {
         assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
         std::fs::remove_file(folder.join("lock")).unwrap();
         assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
+        let (waiting, waits) = (path.clone(), names());
+        let waiting = std::thread::spawn(move || DataFolder::wait(&waiting, &waits));
         drop(folder);
-        drop(DataFolder::open(&path, &names()).unwrap());
+        drop(waiting.join().unwrap().unwrap());
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).unwrap();
         DataFolder::open(&path, &names()).unwrap();
         assert_eq!(mode(&path), 0o750, "an existing folder keeps its mode");
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(matches!(DataFolder::open(&file, &names()), Err(FolderError::Io(path, _)) if path == file));
-    }
-
-    #[test]
-    fn a_folder_is_the_named_one_or_here_if_it_is_begun_or_else_that_of_the_installed_service() {
-        let root = TempDir::new().unwrap();
-        let at = |name: &str| root.path().join(name);
-        for (folder, file) in
-            [("begun", "shop.db"), ("replica", "replica"), ("new", "master.key"), ("other", "other.db")]
-        {
-            std::fs::create_dir(at(folder)).unwrap();
-            std::fs::write(at(folder).join(file), "x").unwrap();
-        }
-        std::fs::create_dir(at("lib")).unwrap();
-        for (named, starts, here, installed, expected) in [
-            (Some("named"), false, "begun", "lib", "named"),
-            (Some("named"), true, "begun", "lib", "named"),
-            (None, false, "begun", "lib", "begun"),
-            (None, false, "replica", "lib", "replica"),
-            (None, false, "new", "lib", "new"),
-            (None, false, "absent", "lib", "lib"),
-            (None, false, "other", "lib", "lib"),
-            (None, false, "absent", "no-lib", "absent"),
-            (None, true, "absent", "lib", "absent"),
-        ] {
-            let chosen = choose_folder(named.map(at), starts, [at(here), at(installed)], &names());
-            assert_eq!(chosen, at(expected), "{named:?} {starts} {here} {installed}");
-        }
     }
 
     #[test]

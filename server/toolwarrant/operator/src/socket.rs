@@ -9,7 +9,7 @@ mod places;
 
 use super::{OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::background::until;
-use crate::data::SOCKET;
+use crate::data::{SOCKET, STDIO_SOCKET};
 use crate::error::{FailureCode, describe_mismatch};
 use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
 use crate::user::{find_group, group_name, groups_of, operator};
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::{BoxFuture, json};
 use toolwarrant_core::act::{Channel, Claims, Operator, Role};
+use toolwarrant_http::edge::Listen;
 
 const PATH_MAX: usize = 107;
 
@@ -120,6 +122,11 @@ impl OperatorSocket {
         // A socket that an earlier process left may be replaced: this process holds the lock.
         Self::listen(folder.join(SOCKET), None, Channel::OwnerSocket)
             .map_err(|SocketError(why)| SocketError(format!("{why}; choose a shorter or different --{DATA}")))
+    }
+
+    /// Opens the socket for bridges of this user, which carry requests.
+    pub fn open_for_bridges(folder: &Path) -> Result<Self, SocketError> {
+        Self::listen(folder.join(STDIO_SOCKET), None, Channel::OwnerSocket)
     }
 
     fn open_for_groups(groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
@@ -242,6 +249,20 @@ impl Drop for OperatorSocket {
     fn drop(&mut self) {
         if file(&self.path).is_ok_and(|file| file == self.file) {
             let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Listen for OperatorSocket {
+    type Stream = UnixStream;
+
+    /// Drops connections of other users.
+    async fn accept(&self) -> io::Result<(UnixStream, IpAddr)> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            if stream.peer_cred().is_ok_and(|user| user.uid() == geteuid().as_raw()) {
+                return Ok((stream, Ipv4Addr::LOCALHOST.into()));
+            }
         }
     }
 }

@@ -29,6 +29,11 @@ impl Hangup {
         Ok(Self { signal, had_terminal: has_terminal() })
     }
 
+    /// Returns the signal if it is not ignored. Then nothing is renewed at it.
+    pub(crate) fn take_signal(&mut self) -> Option<Signal> {
+        self.signal.take()
+    }
+
     /// Renews everything at each signal. Ends when the terminal is gone.
     pub(crate) async fn renew(self, renewals: Vec<Renewal>) {
         let (Self { signal, had_terminal }, renewals) = (self, Arc::new(renewals));

@@ -27,6 +27,7 @@ mod server;
 mod service;
 mod standby;
 mod start;
+mod stdio;
 pub mod tasks;
 mod timekeeping;
 mod welcome;

@@ -58,6 +58,7 @@ impl Listening {
             operate_group: _,
             view_group: _,
             operator_sockets: _,
+            stdio: _,
         } = options;
         let (tls, proxies, limits) = edge_of(edge)?;
         refuse_shared_ports(&[(LISTEN, Some(listen)), (ADMIN_LISTEN, admin_listen), (CONSOLE_LISTEN, console_listen)])?;

@@ -6,7 +6,7 @@ use crate::server::{Identity, Signals};
 use crate::service::{Service, Setup, require_states};
 use crate::start::{ServiceAround, Start};
 use crate::welcome::Demo;
-use crate::{client, dumps};
+use crate::{client, dumps, stdio};
 use anyhow::{Context, Result, anyhow};
 use rustix::termios::tcgetwinsize;
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ pub struct Program<F = NoFlags, C = NoCommands> {
     about: &'static str,
     usage: &'static str,
     tables: Vec<ConfigTable>,
+    fleets: Vec<(&'static str, &'static str)>,
     alone: Alone<F>,
     added: PhantomData<fn() -> C>,
 }
@@ -61,6 +62,7 @@ impl<F: Flags> Program<F> {
             about,
             usage,
             tables: Vec::new(),
+            fleets: Vec::new(),
             alone: |_, _| None,
             added: PhantomData,
         }
@@ -71,8 +73,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     /// Adds commands, which [`Service::commands`] carries out.
     #[must_use]
     pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
-        let Self { identity, about, usage, tables, alone, added: PhantomData } = self;
-        Program { identity, about, usage, tables, alone, added: PhantomData }
+        let Self { identity, about, usage, tables, fleets, alone, added: PhantomData } = self;
+        Program { identity, about, usage, tables, fleets, alone, added: PhantomData }
     }
 
     /// Replaces the text of `--help` about a start without a command.
@@ -116,11 +118,19 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
+    /// Adds a switch of the command `stdio` for other targets than without it. Each switch has a
+    /// data folder of its own, and is in [`Setup::fleet`] whenever that folder is used.
+    #[must_use]
+    pub fn fleet(mut self, switch: &'static str, help: &'static str) -> Self {
+        self.fleets.push((switch, help));
+        self
+    }
+
     /// Serves or carries out one command. `compose` makes the service, at most once, if the command
     /// needs it.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>) -> ExitCode {
-        let Self { about, usage, tables, .. } = &self;
-        let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables };
+        let Self { about, usage, tables, fleets, .. } = &self;
+        let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables, fleets };
         let name = self.identity.names.program;
         let invocation = line.parse::<F, C>(self.alone);
         // A change of the user applies only to threads that start after it.
@@ -147,12 +157,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             }
         };
         let done = match invocation {
-            Invocation::Serve { serve, flags, config, data, store, log: options } => {
+            Invocation::Serve { serve, flags, fleet, config, data, store, log: options } => {
                 log(options);
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
-                self.serve(serve, (&data, store), (flags, config), compose, &streams)
+                self.serve(serve, (&data, store), (flags, fleet, config), compose, &streams)
             }
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
@@ -178,11 +188,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             Invocation::Files(folder) => {
                 line.write_files::<F, C>(&folder).map(|()| ExitCode::SUCCESS).map_err(Into::into)
             }
-            Invocation::Operate { command, question, flags, config, data, store, way, json } => {
+            Invocation::Operate { command, question, flags, fleet, config, data, store, way, json } => {
                 log(LogOptions::default());
                 forbid_dumps();
                 let agreed = question.map_or(Ok(()), |question| question::ask(&question));
-                agreed.and_then(|()| self.operate(command, (flags, config), (&data, store, way), json, compose))
+                agreed.and_then(|()| self.operate(command, (flags, fleet, config), (&data, store, way), json, compose))
             }
         };
         done.unwrap_or_else(|error| complain(&error, name, json, |text| streams.complain(text)))
@@ -192,7 +202,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     fn operate<H: Handlers>(
         self,
         command: OperatorCommand,
-        (flags, config): (F, Config),
+        (flags, fleet, config): (F, Option<&'static str>, Config),
         (data, store, way): (&Path, StoreOptions, WayToServer),
         json: bool,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
@@ -202,7 +212,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             let (clock, random) = (Clock::system(), Random::System);
             let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL);
             let tasks = OwnTasks::default();
-            let setup = Setup { flags, config, folder, files, clock, random, passes, tasks };
+            let setup = Setup { flags, fleet, config, folder, files, clock, random, passes, tasks };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
             Ok(ServiceParts { inventory, own, background })
         };
@@ -256,20 +266,23 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self,
         serve: ServeOptions,
         place: (&Path, StoreOptions),
-        (flags, config): (F, Config),
+        (flags, fleet, config): (F, Option<&'static str>, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<ExitCode> {
-        let (name, json) = (self.identity.names.program, serve.json);
+        let (name, json, over_stdio) = (self.identity.names.program, serve.json, serve.stdio.is_some());
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         // The service may start tasks while it is made.
         let entered = runtime.enter();
         let mut signals = Signals::listen().context("cannot listen for signals")?;
+        if let Some(application) = &serve.stdio {
+            stdio::bridge(&mut signals, application, place.0, name, H::CATALOGUE)?;
+        }
         let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
         let leave = start.leave();
         let made = (|| {
-            let service = compose(start.setup(&runtime, flags, config)?)?;
+            let service = compose(start.setup(&runtime, flags, fleet, config)?)?;
             let Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, .. } = service;
             require_states(inventory.as_deref(), H::CATALOGUE)?;
             let answering = start.answer(start.core(&runtime, executor)?, handlers, page)?;
@@ -280,7 +293,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             runtime.block_on(leave);
         }
         let server = made?;
-        let served = server.run(&runtime, signals, |text| streams.say(text), json);
+        let say = |text: &str| {
+            if !over_stdio {
+                streams.say(text)
+            }
+        };
+        let served = server.run(&runtime, signals, say, json);
         drop(entered);
         // An operator's command may still read files.
         runtime.shutdown_timeout(COMMANDS_END_WITHIN);

@@ -31,8 +31,8 @@ impl ReplicaLife {
 
     /// Leaves, so that the process that waits leads. Then waits a moment until that answers:
     /// clients that have waited here are led to it.
-    pub(crate) async fn hand_over(self) {
-        let Self { shared } = self;
+    pub(crate) async fn hand_over(this: Option<Self>) {
+        let Some(Self { shared }) = this else { return };
         let store = Arc::clone(&shared.store);
         shared.leave().await;
         let led = async {

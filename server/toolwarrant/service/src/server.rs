@@ -5,6 +5,7 @@ use crate::hangup::{Hangup, Renewal};
 use crate::listening::{base_path, in_clear, url_of};
 use crate::manager;
 use crate::replica::ReplicaLife;
+use crate::stdio;
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Result, bail};
@@ -63,6 +64,8 @@ pub(crate) struct Server {
     pub(crate) console: Arc<Console>,
     pub(crate) keeper: AuditKeeper,
     pub(crate) sockets: Vec<OperatorSocket>,
+    /// `None` if this server is not one of `stdio`.
+    pub(crate) bridges: Option<OperatorSocket>,
     pub(crate) replica: Option<ReplicaLife>,
     pub(crate) status: Arc<ServiceStatus>,
     pub(crate) monitor: Option<Monitor>,
@@ -163,6 +166,7 @@ impl Server {
         say(&if json { self.greeting() } else { self.welcome() });
         let Signals { mut stop, hangup } = signals;
         let renewals = std::mem::take(&mut self.renewals);
+        let busy = self.bridges.is_some().then(|| Arc::clone(&self.engine));
         let (stop_serving, stopped) = oneshot::channel();
         let signals = async {
             let hung_up = hangup.renew(renewals);
@@ -171,6 +175,9 @@ impl Server {
                 signal = stop.next() => signal,
                 () = &mut hung_up => "its terminal is gone",
             };
+            if let Some(engine) = busy {
+                stdio::wait_for_tasks(&engine, why, &mut stop).await;
+            }
             let _ = stop_serving.send(why);
             stop.next().await;
         };
@@ -209,6 +216,7 @@ impl Server {
             console,
             keeper,
             sockets,
+            bridges,
             mut replica,
             status,
             monitor,
@@ -222,20 +230,20 @@ impl Server {
         drop(keys);
         let watching = monitor.map(watch);
         let mut work = Work::start(&engine, background, &context, keeper, (sockets, console, passes));
-        let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
+        let hands_over = replica.is_some() || bridges.is_some();
+        let gate = hands_over.then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
         // The writer of the audit ends with the endpoint, which a gate lets go when it is held.
         let kept = gate.is_none().then(|| Arc::clone(&endpoint));
-        let responder = gate.clone().map_or(endpoint, |gate| gate);
+        let responder: Arc<dyn Responder> = gate.clone().map_or(endpoint, |gate| gate);
+        let bridges = bridges.map(|socket| stdio::answer(socket, &responder, &context, &limiter));
         let mut stopped = Ok(());
         let (lose, lost) = oneshot::channel();
         let closing = async {
             stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
-            if let (Ok(()), Some(gate)) = (&stopped, &gate)
-                && let Some(leader) = replica.take()
-            {
+            if let (Ok(()), Some(gate)) = (&stopped, &gate) {
                 status.set_handing_over();
                 let held = work.stop_behind(gate, &engine).await;
-                leader.hand_over().await;
+                ReplicaLife::hand_over(replica.take()).await;
                 drop(held);
             }
             status.set_stopping();
@@ -256,6 +264,9 @@ impl Server {
             drop(gate);
             let _ = timeout(AUDIT_PATIENCE, work.stop_last()).await;
             return stopped;
+        }
+        if let Some(bridges) = bridges {
+            bridges.stop().await;
         }
         work.stop_engine().await;
         work.stop_beside().await;
@@ -440,7 +451,7 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Signals {
     pub(crate) stop: StopSignals,
-    hangup: Hangup,
+    pub(crate) hangup: Hangup,
 }
 
 impl Signals {
@@ -449,23 +460,34 @@ impl Signals {
     }
 }
 
-/// SIGINT and SIGTERM.
+/// SIGINT, SIGTERM, and for a bridge SIGHUP and the end of its input.
 pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
+    pub(crate) hangup: Option<Signal>,
+    pub(crate) input: Option<oneshot::Receiver<()>>,
 }
 
 impl StopSignals {
     fn listen() -> io::Result<Self> {
         // A write beyond the file size limit then fails, and does not end the process.
         drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+        Ok(Self { interrupt: interrupt?, terminate: terminate?, hangup: None, input: None })
     }
 
+    /// Returns the reason. The end of the input is one only if it is the first.
     pub(crate) async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-        }
+        let Self { interrupt, terminate, hangup, input } = self;
+        let why = tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+            _ = async { hangup.as_mut()?.recv().await }, if hangup.is_some() => "SIGHUP",
+            _ = async { Some(input.as_mut()?.await) }, if input.is_some() => INPUT_ENDED,
+        };
+        *input = None;
+        why
     }
 }
+
+pub(crate) const INPUT_ENDED: &str = "its input has ended";

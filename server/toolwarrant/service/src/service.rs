@@ -24,6 +24,8 @@ use toolwarrant_tasks::task::{Reading, Verdict};
 pub struct Setup<'a, F> {
     /// The values of the service's flags.
     pub flags: F,
+    /// The switch of [`Program::fleet`](crate::Program::fleet) that the data folder belongs to.
+    pub fleet: Option<&'static str>,
     /// The configuration, with the tables of [`Program::table`](crate::Program::table).
     pub config: Config,
     /// The data folder, open. Names of the service's files there must not begin with that of a

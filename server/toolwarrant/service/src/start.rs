@@ -12,6 +12,7 @@ use crate::replica::ReplicaLife;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::Setup;
 use crate::standby::WaitingStart;
+use crate::stdio;
 use crate::welcome::Demo;
 use anyhow::{Context, Result};
 use std::io::{self, IsTerminal};
@@ -57,6 +58,7 @@ pub(crate) struct Start {
     random: Random,
     /// Even if standard output is not a terminal.
     prints_keys: bool,
+    bridges: Option<OperatorSocket>,
     keeping: AuditOptions,
     groups: OperatorGroups,
     listening: Listening,
@@ -79,9 +81,17 @@ impl Start {
         runtime.block_on(async {
             let Identity { names, demo, checks } = identity;
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
-            let groups = groups_of(&serve);
+            let (groups, over_stdio) = (groups_of(&serve), serve.stdio.is_some());
+            let locked = match over_stdio {
+                true => match stdio::wait_for_folder(data, &names, stop).await {
+                    Ok(None) => return Ok(None),
+                    locked => locked.transpose(),
+                },
+                false => None,
+            };
             let listening = Listening::open(serve, &names).await?;
-            let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
+            let folder = locked.unwrap_or_else(|| DataFolder::open(data, &names));
+            let folder = folder.map_err(OpenError::from).map_err(OperatorError::from)?;
             let claim = match store.is_folder() {
                 true => None,
                 false => {
@@ -97,7 +107,8 @@ impl Start {
             drop(extending);
             warn_of_keys_off(&*opened.database).await?;
             // Output in a file or a pipe may be stored, so it must not have secrets.
-            let prints_keys = wanted || io::stdout().is_terminal();
+            let prints_keys = wanted || (!over_stdio && io::stdout().is_terminal());
+            let bridges = over_stdio.then(|| OperatorSocket::open_for_bridges(folder.path())).transpose()?;
             let passes = Passes::new(opened.clock.clone(), random.clone(), &listening.url);
             Ok(Some(Self {
                 names,
@@ -106,6 +117,7 @@ impl Start {
                 catalogue,
                 random,
                 prints_keys,
+                bridges,
                 keeping,
                 groups,
                 listening,
@@ -127,11 +139,17 @@ impl Start {
         }
     }
 
-    pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
+    pub(crate) fn setup<F>(
+        &self,
+        runtime: &Runtime,
+        flags: F,
+        fleet: Option<&'static str>,
+        config: Config,
+    ) -> Result<Setup<'_, F>> {
         let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
         let (clock, random, passes) = (self.opened.clock.clone(), self.random.clone(), self.passes.clone());
         let tasks = self.tasks.clone();
-        Ok(Setup { flags, config, folder: &self.folder, files, clock, random, passes, tasks })
+        Ok(Setup { flags, fleet, config, folder: &self.folder, files, clock, random, passes, tasks })
     }
 
     pub(crate) fn core(&self, runtime: &Runtime, executor: Arc<dyn Executor>) -> Result<Core> {
@@ -162,6 +180,7 @@ impl Start {
 
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
         runtime.block_on(async {
+            let bridges = self.bridges;
             let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, passes, .. } =
                 self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
@@ -228,6 +247,7 @@ impl Start {
                 console,
                 keeper,
                 sockets,
+                bridges,
                 replica,
                 status,
                 monitor,

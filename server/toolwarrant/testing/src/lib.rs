@@ -142,6 +142,7 @@ pub async fn start_on<H: Handlers, C>(
     let tasks = OwnTasks::default();
     let setup = Setup {
         flags: (),
+        fleet: None,
         config: Config::default(),
         folder: &folder,
         files: ServiceFiles::open(database.clone()).await.expect("the store answers"),

@@ -57,7 +57,7 @@ impl Phones {
             .map_err(|_| ListDevicesError::UpstreamUnavailable { what: "the platform could not be reached".into() })?;
         let full = page.count == usize::from(limit);
         let more = page.next.as_ref().map(|_| if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES });
-        let unread = page.unread.iter().map(unread).collect::<Vec<_>>();
+        let unread = page.unread.iter().map(|name| unread(name, self.platforms.remedy(name))).collect::<Vec<_>>();
         let next_step: Vec<_> = more.map(|more| more.for_reader(reader)).into_iter().chain(unread).collect();
         Ok(DevicePage {
             devices: Vec::new(),
@@ -67,11 +67,12 @@ impl Phones {
     }
 }
 
-fn unread(platform: &PlatformName) -> Words {
+fn unread(platform: &PlatformName, remedy: Option<&'static str>) -> Words {
     words![
         "The devices of platform `",
         platform,
-        "` could not be listed yet and may be missing here: list them again in a minute."
+        "` could not be listed yet and may be missing here: list them again in a minute.",
+        remedy.unwrap_or_default()
     ]
 }
 

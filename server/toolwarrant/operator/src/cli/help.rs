@@ -13,7 +13,7 @@ pub(super) const COMPLETION: &str = "completion";
 /// The service's own commands stand at the end of the first group, and those for resources at the
 /// end of the second.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Serve", &["serve", "console", "config", FLAGS, METRICS, FILES, COMPLETION]),
+    ("Serve", &["serve", "stdio", "console", "config", FLAGS, METRICS, FILES, COMPLETION]),
     ("Applications and keys", &["app", "key", "apply", "export"]),
     ("What happened", &["overview", "task", "refunds", "find", "acts", "audit"]),
     ("Use it", &["call", "bridge", "sign"]),

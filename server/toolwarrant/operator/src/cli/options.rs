@@ -73,6 +73,10 @@ pub struct ServeOptions {
     /// The folder of the sockets for these groups.
     #[arg(skip)]
     pub operator_sockets: Option<PathBuf>,
+
+    /// The name of the application that standard input belongs to, if this process is a bridge too.
+    #[arg(skip)]
+    pub stdio: Option<String>,
 }
 
 /// TLS, proxies and the number of connections.
@@ -135,7 +139,8 @@ pub(super) const DATA_DEFAULT: &str = "data";
 #[derive(Debug, Args)]
 pub(super) struct CommonFlags {
     /// Folder for stored data: tasks, applications, keys, the audit trail. If it is not set, and
-    /// there is none here, commands use that of the installed service, in /var/lib
+    /// there is none here, commands use that of stdio in the home folder, or else that of the
+    /// installed service, in /var/lib
     #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = DATA_DEFAULT, value_parser = folder)]
     pub(super) data: PathBuf,
 

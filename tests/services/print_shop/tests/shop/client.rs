@@ -3,7 +3,7 @@
 use crate::process::{Shop, program};
 use serde_json::{Value, json};
 use std::process::Stdio;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 fn client(shop: &Shop, arguments: &[&str]) -> Command {
@@ -11,6 +11,21 @@ fn client(shop: &Shop, arguments: &[&str]) -> Command {
     command.args(arguments).env_clear().env("PRINT_SHOP_URL", &shop.url).kill_on_drop(true);
     command.env("PRINT_SHOP_KEY", format!("{}:{}", shop.demo.id, shop.demo.secret));
     command
+}
+
+#[tokio::test]
+async fn its_standard_input_lists_its_tools_without_a_key() {
+    let home = tempfile::TempDir::new().expect("a temporary folder");
+    let mut stdio = program();
+    stdio.arg("stdio").env_clear().env("HOME", home.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut stdio = stdio.kill_on_drop(true).spawn().expect("it starts");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string() + "\n";
+    stdio.stdin.as_mut().expect("its input").write_all(list.as_bytes()).await.expect("it reads");
+    let mut lines = BufReader::new(stdio.stdout.take().expect("its output")).lines();
+    let answer = lines.next_line().await.expect("text").expect("an answer");
+    assert!(answer.contains("print_page"), "{answer}");
+    drop(stdio.stdin.take());
+    assert!(stdio.wait().await.expect("it ran").success());
 }
 
 #[tokio::test]

@@ -1,0 +1,147 @@
+//! The command `stdio`, and the data folder that a command uses.
+
+use super::options::{LogOptions, ServeOptions};
+use super::{CommandLine, Flags};
+use crate::config::Config;
+use crate::data::is_begun;
+use crate::flags;
+use crate::names::Names;
+use crate::place::StoreOptions;
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+use std::path::{Path, PathBuf};
+
+pub(super) const STDIO: &str = "stdio";
+
+#[derive(Debug, Args)]
+struct StdioOptions {
+    /// Permission of the client, which may be repeated; by default, it has all ({permissions})
+    #[arg(long = flags::PERMISSION, value_name = "NAME", value_delimiter = ',')]
+    permission: Vec<String>,
+}
+
+impl StdioOptions {
+    /// Returns the application's name, which has the permissions behind hyphens.
+    fn application(mut self) -> String {
+        self.permission.sort();
+        self.permission.dedup();
+        [vec![STDIO.to_owned()], self.permission].concat().join("-")
+    }
+}
+
+/// Returns the permissions in the name of an application of `stdio`; all have no name.
+#[must_use]
+pub fn permissions_of_stdio(application: &str) -> Option<Vec<&str>> {
+    let mut words = application.split('-');
+    (words.next() == Some(STDIO)).then(|| words.collect())
+}
+
+/// Returns the options of its server, which listens on a free port of this machine, for pages.
+pub(super) fn read(matches: &ArgMatches, store: &StoreOptions) -> Result<ServeOptions, clap::Error> {
+    if !store.is_folder() {
+        let why = format!("`{STDIO}` has its data in a folder; leave --{} out", flags::STORE);
+        return Err(clap::Error::raw(ErrorKind::ArgumentConflict, why));
+    }
+    let command = ServeOptions::augment_args(clap::Command::new(STDIO).no_binary_name(true));
+    let given = command.try_get_matches_from([&format!("--{}", flags::LISTEN), "127.0.0.1:0"])?;
+    let application = StdioOptions::from_arg_matches(matches)?.application();
+    Ok(ServeOptions { stdio: Some(application), ..ServeOptions::from_arg_matches(&given)? })
+}
+
+impl CommandLine<'_> {
+    pub(super) fn stdio<F: Flags>(&self) -> clap::Command {
+        let command = StdioOptions::augment_args(clap::Command::new(STDIO));
+        let permissions = PossibleValuesParser::new(self.catalogue.permissions.iter().map(|known| known.name));
+        let command =
+            command.mut_arg(flags::PERMISSION, |arg| arg.value_parser(permissions).hide_possible_values(true));
+        let switch = |(name, help): &(&'static str, &'static str)| {
+            Arg::new(*name).long(*name).help(*help).action(ArgAction::SetTrue)
+        };
+        let command = command.args(self.fleets.iter().map(switch));
+        let command = self.with_environment(LogOptions::augment_args(F::augment_args(command)));
+        command.about("Serve a client on standard input and output, without keys").long_about(None)
+    }
+
+    /// Returns the data folder, and the switch of `stdio` that it belongs to.
+    pub(super) fn find_data(
+        &self,
+        named: Option<PathBuf>,
+        here: PathBuf,
+        matches: &ArgMatches,
+        config: &Config,
+    ) -> Result<(PathBuf, Option<&'static str>), clap::Error> {
+        let stdio = matches.subcommand_matches(STDIO);
+        let fleets = || self.fleets.iter().map(|(name, _)| *name);
+        let asked = stdio.and_then(|stdio| fleets().find(|name| stdio.get_flag(name)));
+        let usual = if named.is_none() && stdio.is_some() {
+            let why = format!("without HOME, and with --{}, --{} names the folder", flags::CONFIG, flags::DATA);
+            let home = self.home(asked).filter(|_| config.path().is_none());
+            vec![home.ok_or_else(|| clap::Error::raw(ErrorKind::MissingRequiredArgument, why))?]
+        } else {
+            let homes = fleets().map(Some).chain([None]).filter_map(|fleet| self.home(fleet));
+            [here].into_iter().chain(homes).chain([Path::new("/var/lib").join(self.names.program)]).collect()
+        };
+        let starts = matches!(matches.subcommand_name(), None | Some("serve" | STDIO));
+        let data = choose_folder(named, starts, &usual, self.names);
+        let is_of = |name: &&str| data.file_name().is_some_and(|file| *file == *self.folder_name(Some(name)));
+        let fleet = asked.or_else(|| fleets().find(is_of));
+        Ok((data, fleet))
+    }
+
+    /// Uses the home folder alone, because a host passes few variables on.
+    fn home(&self, fleet: Option<&str>) -> Option<PathBuf> {
+        let home = std::env::var_os("HOME").filter(|home| Path::new(home).is_absolute())?;
+        Some(Path::new(&home).join(".local/share").join(self.folder_name(fleet)))
+    }
+
+    fn folder_name(&self, fleet: Option<&str>) -> String {
+        [self.names.program].into_iter().chain(fleet).collect::<Vec<_>>().join("-")
+    }
+}
+
+/// Returns the data folder: the one that the command line, a variable or the file names, or else
+/// the first of `usual` that is begun. The last one, of the installed service, need not be readable
+/// here. A start begins the first one.
+fn choose_folder(named: Option<PathBuf>, starts: bool, usual: &[PathBuf], names: &Names) -> PathBuf {
+    let begun = || usual.iter().find(|folder| is_begun(folder, names));
+    let installed = || usual.last().filter(|folder| folder.is_dir());
+    let chosen = || if starts { None } else { begun().or_else(installed) };
+    named.or_else(|| chosen().or(usual.first()).cloned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_folder_is_the_named_one_or_here_if_it_is_begun_or_else_that_of_the_installed_service() {
+        let (root, names) = (TempDir::new().unwrap(), Names::of("shop", "1.0.0"));
+        let at = |name: &str| root.path().join(name);
+        for (folder, file) in
+            [("begun", "shop.db"), ("replica", "replica"), ("new", "master.key"), ("other", "other.db")]
+        {
+            std::fs::create_dir(at(folder)).unwrap();
+            std::fs::write(at(folder).join(file), "x").unwrap();
+        }
+        std::fs::create_dir(at("lib")).unwrap();
+        for (named, starts, here, installed, expected) in [
+            (Some("named"), false, "begun", "lib", "named"),
+            (Some("named"), true, "begun", "lib", "named"),
+            (None, false, "begun", "lib", "begun"),
+            (None, false, "replica", "lib", "replica"),
+            (None, false, "new", "lib", "new"),
+            (None, false, "absent", "lib", "lib"),
+            (None, false, "other", "lib", "lib"),
+            (None, false, "absent", "no-lib", "absent"),
+            (None, true, "absent", "lib", "absent"),
+        ] {
+            let usual = [at(here), at("no-fleet"), at(installed)];
+            let chosen = choose_folder(named.map(at), starts, &usual, &names);
+            assert_eq!(chosen, at(expected), "{named:?} {starts} {here} {installed}");
+        }
+        let usual = ["absent", "other", "new", "begun", "lib"].map(at);
+        assert_eq!(choose_folder(None, false, &usual, &names), at("new"), "the first fleet of `stdio` that is begun");
+    }
+}

@@ -1,0 +1,146 @@
+//! `stdio`: MCP on standard input and output. Each process is a bridge to the socket in the data
+//! folder. The process that holds the lock of the folder is also the server; if it ends, another
+//! one takes the lock. Start at [`bridge`].
+
+use crate::server::{INPUT_ENDED, PATIENCE, Signals, StopSignals};
+use anyhow::{Context, Result};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tokio::io::{stdin, stdout};
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::sleep;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_client::{Connection, Repeat, complain};
+use toolwarrant_core::access::Grants;
+use toolwarrant_core::act::{Channel, Claims, Origin};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::registry::{NewApplication, NewKey, RegistryError};
+use toolwarrant_http::edge::{self, ApplicationKeys, ConnectionLimiter, Keyed, Responder};
+use toolwarrant_operator::cli::permissions_of_stdio;
+use toolwarrant_operator::data::{DataFolder, FolderError, STDIO_SOCKET};
+use toolwarrant_operator::socket::OperatorSocket;
+use toolwarrant_operator::{Background, Names, OperatorContext, local_operator};
+use toolwarrant_tasks::engine::Engine;
+
+/// Starts the bridge in a thread that does not keep the process from ending.
+pub(crate) fn bridge(signals: &mut Signals, application: &str, folder: &Path, program: &'static str) -> Result<()> {
+    let connection = Connection::to_socket(&folder.join(STDIO_SOCKET), application)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the async runtime")?;
+    let repeatable = catalogue.tools.iter().filter_map(|tool| {
+        let of_task = tool.task.as_ref().map(|_| Repeat::UnderKey);
+        Some((tool.name.to_owned(), if tool.hints.read_only { Repeat::Harmless } else { of_task? }))
+    });
+    let repeatable = repeatable.collect();
+    let (end, ended) = oneshot::channel();
+    let pass_on = move || {
+        if let Err(error) =
+            runtime.block_on(toolwarrant_client::bridge(connection, program, repeatable, stdin(), stdout()))
+        {
+            complain(program, format!("standard input or output: {error}"));
+        }
+        let _ = end.send(());
+        // Does not wait for a thread that still reads standard input.
+        runtime.shutdown_background();
+    };
+    thread::Builder::new().name("bridge".to_owned()).spawn(pass_on).context("cannot start the bridge")?;
+    signals.stop.input = Some(ended);
+    signals.stop.hangup = signals.hangup.take_signal();
+    Ok(())
+}
+
+/// Returns `None` if this process is to stop before it may use the folder.
+pub(crate) async fn wait_for_folder(
+    folder: &Path,
+    names: &Arc<Names>,
+    stop: &mut StopSignals,
+) -> Result<Option<DataFolder>, FolderError> {
+    let (lock, locked) = oneshot::channel();
+    let (path, names) = (folder.to_owned(), Arc::clone(names));
+    thread::spawn(move || drop(lock.send(DataFolder::wait(&path, &names))));
+    tokio::select! {
+        Ok(folder) = locked => folder.map(Some),
+        _ = stop.next() => Ok(None),
+    }
+}
+
+/// Returns at once at a second signal. After the end of the input, hosts also send a first one.
+pub(crate) async fn wait_for_tasks(engine: &Engine, why: &str, stop: &mut StopSignals) {
+    let ended = async {
+        while engine.in_flight() > 0 {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    let insisted = async {
+        if why == INPUT_ENDED {
+            stop.next().await;
+        }
+        stop.next().await;
+    };
+    tokio::select! {
+        () = ended => {}
+        () = insisted => {}
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Answers the bridges of this folder.
+pub(crate) fn answer(
+    socket: OperatorSocket,
+    responder: &Arc<dyn Responder>,
+    context: &Arc<OperatorContext>,
+    limiter: &Arc<ConnectionLimiter>,
+) -> Background {
+    let keys = Arc::new(StdioKeys { context: Arc::clone(context), known: Mutex::default() });
+    let (keyed, limiter) = (Keyed { responder: Arc::clone(responder), keys }, Arc::clone(limiter));
+    Background::start("the socket for bridges", PATIENCE, |stopped| edge::serve(socket, keyed, limiter, None, stopped))
+}
+
+/// The keys of the applications of `stdio`. Their secrets are in memory alone, and end with the
+/// next run.
+struct StdioKeys {
+    context: Arc<OperatorContext>,
+    known: Mutex<HashMap<String, Arc<NewKey>>>,
+}
+
+impl ApplicationKeys for StdioKeys {
+    fn key<'a>(&'a self, application: &'a str) -> BoxFuture<'a, Result<Option<Arc<NewKey>>, RegistryError>> {
+        Box::pin(async {
+            let mut known = self.known.lock().await;
+            if !known.contains_key(application)
+                && let Some(key) = self.make(application).await?
+            {
+                known.insert(application.to_owned(), Arc::new(key));
+            }
+            Ok(known.get(application).cloned())
+        })
+    }
+}
+
+impl StdioKeys {
+    /// Creates an application at its first use. If an operator has revoked its key, it has none.
+    async fn make(&self, name: &str) -> Result<Option<NewKey>, RegistryError> {
+        let Some(named) = permissions_of_stdio(name) else { return Ok(None) };
+        let OperatorContext { registry, catalogue, .. } = &*self.context;
+        let operator = local_operator(Channel::Start, Claims::default());
+        let origin = Origin { operator, command: "stdio".to_owned() };
+        if let Ok(known) = registry.find(name).await {
+            let keys = registry.keys(|key| key.application == known.id && !key.secrets.is_empty()).await;
+            let Some(key) = keys.first() else { return Ok(None) };
+            return registry.rotate_key(&key.id, Some(Duration::ZERO), &origin).await.map(Some);
+        }
+        let all = catalogue.permissions.iter().map(|permission| permission.name);
+        let new = NewApplication {
+            name: name.to_owned(),
+            permissions: all.filter(|name| named.is_empty() || named.contains(name)).map(str::to_owned).collect(),
+            grants: Grants::everything(),
+            requests_per_minute: catalogue.service.requests_per_minute,
+        };
+        let id = registry.create(new, &origin).await?.object;
+        registry.issue_key(&id, None, &origin).await.map(Some)
+    }
+}
