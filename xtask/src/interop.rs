@@ -84,14 +84,18 @@ enum Client {
 
 fn clients(bench: &Bench, root: &Path, wanted: &[String]) -> Result<Vec<Client>> {
     let (mut clients, mut samples) = (Vec::new(), Vec::new());
+    let without_key: Vec<_> = wanted.iter().filter(|check| *check != "wrong secret").cloned().collect();
     for major in PYTHONS {
         let folder = bench.install_python(major)?;
         let interpreter = folder.join("bin/python");
         let sample = Sample::read(root, &PYTHON, &folder, major.ends_with('1'))?;
         samples.push(Client::Sample { interpreter: interpreter.clone(), sample });
-        let arguments = vec!["client.py".to_owned()];
         let is_official = major == PYTHONS[0];
-        clients.push(Client::Script { interpreter, arguments, folder, wanted: wanted.to_vec(), is_official });
+        for (words, wanted) in [(&["client.py"][..], wanted), (&["client.py", "stdio"], &without_key)] {
+            let (interpreter, folder, wanted) = (interpreter.clone(), folder.clone(), wanted.to_vec());
+            let arguments = words.iter().copied().map(str::to_owned).collect();
+            clients.push(Client::Script { interpreter, arguments, folder, wanted, is_official });
+        }
     }
     let (interpreter, folder) = bench.install_node()?;
     for package in TYPESCRIPTS {
@@ -109,6 +113,9 @@ fn clients(bench: &Bench, root: &Path, wanted: &[String]) -> Result<Vec<Client>>
     }
     for bridge in BRIDGES {
         script(&["client.mjs", TYPESCRIPTS[0], bridge], wanted);
+    }
+    for package in TYPESCRIPTS {
+        script(&["client.mjs", package, "cloudphone stdio"], &without_key);
     }
     script(&["inspector.mjs"], wanted);
     for suite in SUITES {

@@ -10,16 +10,32 @@ import traceback
 from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 PLAN = json.load(sys.stdin)
+# The program itself is the server, and needs no key.
+OVER_STDIO = sys.argv[1:] == ["stdio"]
 TIMEOUT_SECONDS = 90
 
 # What to be pinned to; None leaves the client as it comes.
 REVISION = PLAN["revision"]
 VERSION = version("mcp")
 FIRST = VERSION.startswith("1.")
-print(json.dumps({"client": f"Python {VERSION}"}))
+print(json.dumps({"client": f"Python {VERSION}{' over stdio' if OVER_STDIO else ''}"}))
+
+
+@asynccontextmanager
+async def transport(http, headers):
+    if OVER_STDIO:
+        reads = ["--permission", "device_read"] if "Authorization" in headers else []
+        streams = stdio_client(StdioServerParameters(command=PLAN["program"], args=["stdio", *reads]))
+    else:
+        streams = streamable_http_client(PLAN["url"], http_client=http)
+    async with streams as streams:
+        yield streams
+
 
 if FIRST:
     import httpx
@@ -36,8 +52,8 @@ if FIRST:
     async def connect(headers):
         async with (
             httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS) as http,
-            streamable_http_client(PLAN["url"], http_client=http) as (read, write, _),
-            ClientSession(read, write) as client,
+            transport(http, headers) as streams,
+            ClientSession(*streams[:2]) as client,
         ):
             yield client, (await client.initialize()).protocolVersion
 
@@ -55,7 +71,7 @@ else:
     async def connect(headers):
         async with (
             httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS) as http,
-            Client(streamable_http_client(PLAN["url"], http_client=http), **MODE) as client,
+            Client(transport(http, headers), **MODE) as client,
         ):
             yield client, client.protocol_version
 
@@ -163,6 +179,8 @@ async def main():
     with check("bearer"):
         async with connect({"Authorization": f"Bearer {reader['id']}:{reader['secret']}"}) as (client, _):
             await what_a_reader_may(client)
+    if OVER_STDIO:
+        return
     with check("wrong secret"):
         told = "no error"
         try:
