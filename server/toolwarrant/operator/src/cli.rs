@@ -33,8 +33,8 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use stdio::STDIO;
 pub use stdio::permissions_of_stdio;
+use stdio::{Folders, STDIO};
 use toolwarrant_client::{ClientCommand, ClientNames, ignore_empty_variables};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use words::HelpWords;
@@ -207,7 +207,8 @@ impl CommandLine<'_> {
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
-        let command = command.subcommands([serve, self.stdio::<F>()]);
+        let stdio = self.with_environment(stdio::command::<F>(self.catalogue, self.fleets));
+        let command = command.subcommands([serve, stdio]);
         let command = OperatorCommand::augment_subcommands(command).subcommand(config_command());
         let command = command.subcommands([metrics_command(), files_command(), completion_command()]);
         let command = self.with_client(command).subcommand(flags_command());
@@ -255,7 +256,8 @@ impl CommandLine<'_> {
         let operator_sockets = operator_sockets.filter(is_set);
         let data_given = matches.value_source("data") != Some(ValueSource::DefaultValue);
         let named = (data_given || data != Path::new(options::DATA_DEFAULT)).then(|| data.clone());
-        let (data, fleet) = self.find_data(named, data, matches, &config)?;
+        let folders = Folders { names: self.names, fleets: self.fleets, named, here: data };
+        let (data, fleet) = folders.find(matches, &config)?;
         let way = WayToServer {
             socket: socket.filter(is_set),
             groups: operator_sockets.clone().unwrap_or_else(|| Path::new("/run").join(self.names.program)),

@@ -25,6 +25,7 @@ mod question;
 mod replica;
 mod server;
 mod service;
+mod signals;
 mod standby;
 mod start;
 mod stdio;

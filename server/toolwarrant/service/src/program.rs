@@ -2,8 +2,9 @@
 
 use crate::log::Streams;
 use crate::question;
-use crate::server::{Identity, Signals};
+use crate::server::Identity;
 use crate::service::{Service, Setup, require_states};
+use crate::signals::Signals;
 use crate::start::{ServiceAround, Start};
 use crate::welcome::Demo;
 use crate::{client, dumps, stdio};
@@ -276,7 +277,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let entered = runtime.enter();
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         if let Some(application) = &serve.stdio {
-            stdio::bridge(&mut signals, application, place.0, name, H::CATALOGUE)?;
+            stdio::bridge(&mut signals, application, place.0, (name, H::CATALOGUE))?;
         }
         let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };

@@ -1,7 +1,8 @@
 //! A process that waits until it may lead. It serves nobody, but answers its monitor and operators.
 
 use crate::manager;
-use crate::server::{PATIENCE, StopSignals};
+use crate::server::PATIENCE;
+use crate::signals::StopSignals;
 use anyhow::Result;
 use std::sync::Arc;
 use tokio::sync::watch;

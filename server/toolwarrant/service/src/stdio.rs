@@ -2,7 +2,7 @@
 //! folder. The process that holds the lock of the folder is also the server; if it ends, another
 //! one takes the lock. Start at [`bridge`].
 
-use crate::server::{INPUT_ENDED, PATIENCE, Signals, StopSignals};
+use crate::signals::{INPUT_ENDED, Signals, StopSignals};
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,7 +26,12 @@ use toolwarrant_operator::{Background, Names, OperatorContext, local_operator};
 use toolwarrant_tasks::engine::Engine;
 
 /// Starts the bridge in a thread that does not keep the process from ending.
-pub(crate) fn bridge(signals: &mut Signals, application: &str, folder: &Path, program: &'static str) -> Result<()> {
+pub(crate) fn bridge(
+    signals: &mut Signals,
+    application: &str,
+    folder: &Path,
+    (program, catalogue): (&'static str, &'static Catalogue),
+) -> Result<()> {
     let connection = Connection::to_socket(&folder.join(STDIO_SOCKET), application)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;
@@ -88,6 +93,9 @@ pub(crate) async fn wait_for_tasks(engine: &Engine, why: &str, stop: &mut StopSi
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Longer than requests in flight may take then.
+const STOPS_WITHIN: Duration = Duration::from_secs(12);
+
 /// Answers the bridges of this folder.
 pub(crate) fn answer(
     socket: OperatorSocket,
@@ -97,7 +105,9 @@ pub(crate) fn answer(
 ) -> Background {
     let keys = Arc::new(StdioKeys { context: Arc::clone(context), known: Mutex::default() });
     let (keyed, limiter) = (Keyed { responder: Arc::clone(responder), keys }, Arc::clone(limiter));
-    Background::start("the socket for bridges", PATIENCE, |stopped| edge::serve(socket, keyed, limiter, None, stopped))
+    Background::start("the socket for bridges", STOPS_WITHIN, |stopped| {
+        edge::serve(socket, keyed, limiter, None, stopped)
+    })
 }
 
 /// The keys of the applications of `stdio`. Their secrets are in memory alone, and end with the

@@ -1,7 +1,6 @@
 //! The command `stdio`, and the data folder that a command uses.
 
 use super::options::{LogOptions, ServeOptions};
-use super::{CommandLine, Flags};
 use crate::config::Config;
 use crate::data::is_begun;
 use crate::flags;
@@ -11,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 use std::path::{Path, PathBuf};
+use toolwarrant_core::catalogue::Catalogue;
 
 pub(super) const STDIO: &str = "stdio";
 
@@ -49,41 +49,46 @@ pub(super) fn read(matches: &ArgMatches, store: &StoreOptions) -> Result<ServeOp
     Ok(ServeOptions { stdio: Some(application), ..ServeOptions::from_arg_matches(&given)? })
 }
 
-impl CommandLine<'_> {
-    pub(super) fn stdio<F: Flags>(&self) -> clap::Command {
-        let command = StdioOptions::augment_args(clap::Command::new(STDIO));
-        let permissions = PossibleValuesParser::new(self.catalogue.permissions.iter().map(|known| known.name));
-        let command =
-            command.mut_arg(flags::PERMISSION, |arg| arg.value_parser(permissions).hide_possible_values(true));
-        let switch = |(name, help): &(&'static str, &'static str)| {
-            Arg::new(*name).long(*name).help(*help).action(ArgAction::SetTrue)
-        };
-        let command = command.args(self.fleets.iter().map(switch));
-        let command = self.with_environment(LogOptions::augment_args(F::augment_args(command)));
-        command.about("Serve a client on standard input and output, without keys").long_about(None)
-    }
+pub(super) fn command<F: Args>(catalogue: &Catalogue, fleets: &[(&'static str, &'static str)]) -> clap::Command {
+    let command = StdioOptions::augment_args(clap::Command::new(STDIO));
+    let permissions = PossibleValuesParser::new(catalogue.permissions.iter().map(|known| known.name));
+    let command = command.mut_arg(flags::PERMISSION, |arg| arg.value_parser(permissions).hide_possible_values(true));
+    let switch = |(name, help): &(&'static str, &'static str)| {
+        Arg::new(*name).long(*name).help(*help).action(ArgAction::SetTrue)
+    };
+    let command = LogOptions::augment_args(F::augment_args(command.args(fleets.iter().map(switch))));
+    command.about("Serve a client on standard input and output, without keys").long_about(None)
+}
 
+/// The folders that a command may use.
+pub(super) struct Folders<'a> {
+    pub(super) names: &'a Names,
+    pub(super) fleets: &'a [(&'static str, &'static str)],
+    pub(super) named: Option<PathBuf>,
+    pub(super) here: PathBuf,
+}
+
+impl Folders<'_> {
     /// Returns the data folder, and the switch of `stdio` that it belongs to.
-    pub(super) fn find_data(
-        &self,
-        named: Option<PathBuf>,
-        here: PathBuf,
+    pub(super) fn find(
+        self,
         matches: &ArgMatches,
         config: &Config,
     ) -> Result<(PathBuf, Option<&'static str>), clap::Error> {
         let stdio = matches.subcommand_matches(STDIO);
         let fleets = || self.fleets.iter().map(|(name, _)| *name);
         let asked = stdio.and_then(|stdio| fleets().find(|name| stdio.get_flag(name)));
-        let usual = if named.is_none() && stdio.is_some() {
+        let usual = if self.named.is_none() && stdio.is_some() {
             let why = format!("without HOME, and with --{}, --{} names the folder", flags::CONFIG, flags::DATA);
             let home = self.home(asked).filter(|_| config.path().is_none());
             vec![home.ok_or_else(|| clap::Error::raw(ErrorKind::MissingRequiredArgument, why))?]
         } else {
             let homes = fleets().map(Some).chain([None]).filter_map(|fleet| self.home(fleet));
-            [here].into_iter().chain(homes).chain([Path::new("/var/lib").join(self.names.program)]).collect()
+            let installed = Path::new("/var/lib").join(self.names.program);
+            [self.here.clone()].into_iter().chain(homes).chain([installed]).collect()
         };
         let starts = matches!(matches.subcommand_name(), None | Some("serve" | STDIO));
-        let data = choose_folder(named, starts, &usual, self.names);
+        let data = choose_folder(self.named.clone(), starts, &usual, self.names);
         let is_of = |name: &&str| data.file_name().is_some_and(|file| *file == *self.folder_name(Some(name)));
         let fleet = asked.or_else(|| fleets().find(is_of));
         Ok((data, fleet))
