@@ -156,7 +156,7 @@ async fn an_unsound_input_says_what_is_taken_and_no_more_than_twenty_are_taken_i
         r#"{"touch":{"x":360,"y":0}}"#,
         r#"{"touch":{"x":-1,"y":0}}"#,
         r#"{"swipe":{"from":{"x":1,"y":1},"to":{"x":1,"y":2},"milliseconds":5001}}"#,
-        r#"{"key":"power"}"#,
+        r#"{"key":"menu"}"#,
         r#"{"text":""}"#,
         r#"{"text":"a\nb"}"#,
         long.as_str(),

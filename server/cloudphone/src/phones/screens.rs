@@ -8,8 +8,8 @@ mod viewers;
 
 use super::contract::{DeviceId, SessionMode};
 use super::devices::Phones;
-use super::port::{InputError, Point, Screen, ScreenInput, StillSize, Unreachable};
-use reader::{ReadFailure, Readers};
+use super::port::{Point, Screen, ScreenError, ScreenInput, StillSize, Unreachable};
+use reader::Readers;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,8 @@ impl Screens {
                 let (content_type, body) = (shown.still.kind().content_type(), shown.still.bytes().clone());
                 Ok(PageAnswer::Content { content_type, number: Some(shown.number), body })
             }
-            Some(Err(ReadFailure)) => Err(self.explain(id, "the phone gives no picture at present").await),
+            Some(Err(ScreenError::Refused(why))) => Err(unavailable(why)),
+            Some(Err(ScreenError::Unreachable(_))) => Err(self.explain(id, "the phone does not answer").await),
         }
     }
 
@@ -105,8 +106,8 @@ impl Screens {
         let sent = self.clock.before(self.clock.now().plus(INPUT_WITHIN), self.screen(id)?.input(id, &input));
         match sent.await.unwrap_or_else(|| Err(Unreachable("it did not answer in time".into()).into())) {
             Ok(()) => Ok(PageAnswer::Nothing),
-            Err(InputError::Refused(why)) => Err(PageError::Malformed(why.into())),
-            Err(InputError::Unreachable(error)) => {
+            Err(ScreenError::Refused(why)) => Err(PageError::Malformed(why.into())),
+            Err(ScreenError::Unreachable(error)) => {
                 tracing::debug!(device_id = id.as_str(), %error, "an input did not reach a phone");
                 Err(self.explain(id, "the phone may not have taken the input: look at it before you repeat it").await)
             }

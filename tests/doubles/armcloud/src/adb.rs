@@ -202,7 +202,10 @@ async fn run(
     let status = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(137);
     let last = frame(3, &[status]);
     let sent = if faults.spoiling.half { &last[..last.len() - 1] } else { &last };
-    to.into_inner().write_all(sent).await
+    to.into_inner().write_all(sent).await?;
+    let pad = world.truth().pad(seat).code.clone();
+    world.journal.write(now(), "adb", json!({"pad": pad, "status": status}));
+    Ok(())
 }
 
 /// Returns when the client goes away, or when the connection is to break.

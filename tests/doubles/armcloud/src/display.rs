@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Display {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Zeros after the picture fill it up.
+    /// A picture with fewer is filled up with zeros.
     pub(crate) bytes: usize,
     pub(crate) fault: Option<ScreenFault>,
 }
@@ -23,4 +23,14 @@ pub(crate) enum ScreenFault {
     Silent,
     /// Turns each second picture.
     Turns,
+    /// Fails as the phone sleeps.
+    Asleep,
+    /// Is not there.
+    Missing,
+    /// Prints a half.
+    Half,
+    /// Prints a warning first.
+    Preceded,
+    /// Takes 300 ms.
+    Slow,
 }

@@ -24,6 +24,7 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
             let ended = runtime.block_on(async {
                 match name {
                     "curl" => network::curl(&phone, arguments).await,
+                    "dumpsys" => screen::dumpsys(&phone, arguments),
                     "screencap" => screen::screencap(&phone, arguments).await,
                     "input" => screen::input(&phone, arguments).await,
                     _ => toybox::run(&phone, name, arguments).await,

@@ -4,7 +4,7 @@
 use super::{Rack, id};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{
-    CheckPort, Direction, InputError, ReadPort, ScreenInput, Still, StillKind, StillSize, Unreachable, WritePort,
+    CheckPort, Direction, ReadPort, ScreenError, ScreenInput, Still, StillKind, StillSize, WritePort,
 };
 use cloudphone::platforms::adb::{Adb, AdbPrograms};
 use serde_json::{Value, json};
@@ -34,11 +34,11 @@ impl Watched {
         self.rack.platform.switch(Some(&self.rack.codes[0]), &switches).await;
     }
 
-    async fn still(&self) -> Result<Still, Unreachable> {
+    async fn still(&self) -> Result<Still, ScreenError> {
         self.adapter.screen(&self.phone).expect("each phone has a screen").still(&self.phone).await
     }
 
-    async fn input(&self, input: Value) -> Result<(), InputError> {
+    async fn input(&self, input: Value) -> Result<(), ScreenError> {
         let input: ScreenInput = serde_json::from_value(input).expect("an input");
         self.adapter.screen(&self.phone).expect("each phone has a screen").input(&self.phone, &input).await
     }
@@ -65,6 +65,30 @@ impl Watched {
     async fn count_commands(&self, what: &str) -> usize {
         let lines = self.rack.platform.journal("adb", &self.rack.codes[0]).await;
         lines.iter().filter(|line| line["service"].as_str().is_some_and(|service| service.contains(what))).count()
+    }
+
+    /// Counts the commands whose end the double has sent.
+    async fn count_ended(&self) -> usize {
+        let lines = self.rack.platform.journal("adb", &self.rack.codes[0]).await;
+        lines.iter().filter(|line| line["status"].is_u64()).count()
+    }
+
+    async fn until_ended(&self, count: usize) {
+        let has_ended = driver::wait_for(async || match self.count_ended().await {
+            fewer if fewer < count => Err(format!("{fewer} of {count} commands have ended")),
+            _ => Ok(()),
+        });
+        has_ended.await.expect("the command ends");
+    }
+
+    /// A reason is for people, or for the log if the phone does not answer.
+    fn check_reason(ended: Result<Still, ScreenError>, why: Result<&str, &str>) {
+        let (text, expected) = match (ended.expect_err("no picture"), why) {
+            (ScreenError::Refused(text), Ok(expected)) => (text.to_owned(), expected),
+            (ScreenError::Unreachable(error), Err(expected)) => (error.to_string(), expected),
+            (error, _) => panic!("{error:?} in place of {why:?}"),
+        };
+        assert!(text.contains(expected), "{text}");
     }
 
     async fn until_asked(&self, what: &str, count: usize) {
@@ -110,28 +134,54 @@ async fn a_picture_arrives_whole_or_is_an_error_within_its_bounds() {
         let size = StillSize { width, height };
         assert_eq!((still.kind(), still.size(), still.bytes().len()), (StillKind::Png, size, 6_000_000));
     }
+    watched.set(json!({"screen_fault": "preceded"})).await;
+    assert_eq!(watched.still().await.expect("a picture behind a warning").size(), StillSize { width: 90, height: 160 });
     let wrong = [
-        (json!({"screen_fault": "no_picture"}), "is no PNG or JPEG"),
-        (json!({"screen_fault": "endless"}), "prints too much"),
-        (json!({"screen_bytes": 60_000_000}), "prints too much"),
-        (json!({"screen": "9000x1"}), "a side that is too long"),
-        (json!({"shell": "fails"}), "ended with status 1"),
-        (json!({"half_body": true}), "ended before its command did"),
+        (json!({"screen_fault": "no_picture"}), Ok("something other than a PNG or JPEG")),
+        (json!({"screen_fault": "half"}), Ok("only a part")),
+        (json!({"screen_fault": "asleep"}), Ok("sleeps")),
+        (json!({"screen_fault": "missing"}), Ok("no `screencap`")),
+        (json!({"screen": "9000x1"}), Ok("more than 8,192")),
+        (json!({"screen_fault": "endless"}), Err("prints too much")),
+        (json!({"screen_bytes": 60_000_000}), Err("prints too much")),
+        (json!({"shell": "fails"}), Ok("`screencap` of the phone fails")),
+        (json!({"half_body": true}), Err("ended before its command did")),
+        (json!({"code": 1}), Err("the adb server refuses")),
     ];
     for (switches, why) in wrong {
         watched.set(switches).await;
-        let error = watched.still().await.expect_err("no picture").to_string();
-        assert!(error.contains(why), "{error}");
+        Watched::check_reason(watched.still().await, why);
     }
-    watched.set(json!({"screen_fault": "silent"})).await;
-    let before = watched.count_commands("screencap").await;
-    let advance = async {
-        watched.until_asked("screencap", before + 1).await;
-        watched.clock.advance(Duration::from_secs(5));
-    };
-    let error = tokio::join!(watched.still(), advance).0.expect_err("no picture").to_string();
-    assert!(error.contains("did not answer in time"), "{error}");
-    watched.until_no_command_runs().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_picture_has_8_seconds_and_then_the_phone_says_why_there_is_none() {
+    let watched = Watched::new().await;
+    for (fault, why) in [
+        (json!({"screen_fault": "slow"}), None),
+        (json!({"screen_fault": "silent"}), Some(Ok("takes more than 8 s"))),
+        (json!({"shell": "hangs"}), Some(Err("did not answer in time"))),
+    ] {
+        let answers = fault["shell"].is_null();
+        watched.set(fault).await;
+        let before = watched.count_commands("screencap").await;
+        let advance = async {
+            watched.until_asked("screencap", before + 1).await;
+            let (questions, ended) = (watched.count_commands("dumpsys").await, watched.count_ended().await);
+            watched.clock.advance(Duration::from_secs(7));
+            if why.is_some() {
+                watched.until_asked("dumpsys", questions + 1).await;
+                watched.until_ended(ended + usize::from(answers)).await;
+                watched.clock.advance(Duration::from_secs(1));
+            }
+        };
+        let still = tokio::join!(biased; watched.still(), advance).0;
+        match why {
+            None => drop(still.expect("a picture after 7 s")),
+            Some(why) => Watched::check_reason(still, why),
+        }
+        watched.until_no_command_runs().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,12 +202,17 @@ async fn inputs_arrive_as_they_are_and_no_text_is_in_a_command_or_an_error() {
         assert_eq!(typed.collect::<String>(), text);
     }
     let swipe = json!({"from": {"x": 1, "y": 2}, "to": {"x": 3, "y": 4}, "milliseconds": 500});
-    for input in [json!({"touch": {"x": 10, "y": 20}}), json!({"swipe": swipe}), json!({"key": "recents"})] {
+    for input in [json!({"touch": {"x": 10, "y": 20}}), json!({"swipe": swipe})] {
         watched.input(input).await.expect("done");
     }
-    let [tap, swipe, key] =
-        [vec!["tap", "10", "20"], vec!["swipe", "1", "2", "3", "4", "500"], vec!["keyevent", "187"]];
-    assert_eq!(watched.inputs(&mut seen).await, [json!(tap), json!(swipe), json!(key)]);
+    let keys = [("recents", 187), ("wake", 224), ("power", 26), ("volume_up", 24), ("volume_down", 25)];
+    for (key, _) in keys.into_iter().chain([("select_all", 0)]) {
+        watched.input(json!({"key": key})).await.expect("done");
+    }
+    let keys = keys.map(|(_, code)| json!(["keyevent", code.to_string()]));
+    let touches = [json!(["tap", "10", "20"]), json!(["swipe", "1", "2", "3", "4", "500"])];
+    let given = touches.into_iter().chain(keys).chain([json!(["keycombination", "113", "29"])]);
+    assert_eq!(watched.inputs(&mut seen).await, given.collect::<Vec<_>>());
     watched.set(json!({"shell": "fails"})).await;
     for text in ["open-sesame", "öpen-sesame"] {
         let error = watched.input(json!({"text": text})).await.expect_err("not typed").to_string();
@@ -165,7 +220,7 @@ async fn inputs_arrive_as_they_are_and_no_text_is_in_a_command_or_an_error() {
     }
     assert_eq!(watched.count_commands("sesame").await + watched.count_commands("reboot").await, 0);
     // A command that the phone takes late finds no line and does nothing.
-    assert_eq!(watched.count_commands("read go&&input ").await, 3);
+    assert_eq!((watched.count_commands("read go&&input ").await, watched.count_commands("read go&&").await), (7, 8));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -202,7 +257,7 @@ async fn other_work_on_a_phone_goes_first_and_the_picture_is_taken_after_it() {
     }
     watched.set(json!({"shell": "hangs"})).await;
     let still = async {
-        let late = async { watched.clock.advance(Duration::from_secs(5)) };
+        let late = async { watched.clock.advance(Still::WITHIN) };
         tokio::join!(biased; watched.still(), late).0
     };
     let error = tokio::select! {
@@ -210,5 +265,5 @@ async fn other_work_on_a_phone_goes_first_and_the_picture_is_taken_after_it() {
         () = watched.work(2) => panic!("the work hangs"),
         late = still => late.expect_err("no time is left").to_string(),
     };
-    assert!(error.contains("took the time of the picture"), "{error}");
+    assert!(error.contains("reads or operates the phone"), "{error}");
 }

@@ -1,33 +1,36 @@
 //! The screen of a phone: pictures of it, and input for it.
 
-use super::unreachable::{Query, Unreachable};
+use super::unreachable::Unreachable;
 use crate::phones::contract::DeviceId;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
+use std::time::Duration;
 use thiserror::Error as ThisError;
 use toolwarrant::BoxFuture;
 
-/// Takes pictures of screens and sends input to them. The server drops a picture after 8 s, an
-/// input after 12 s, and either if the one who waits for it leaves.
+/// Takes pictures of screens and sends input to them. The server drops a picture 1 s after
+/// [`Still::WITHIN`], an input after 12 s, and either if the one who waits for it leaves.
 pub trait Screen: Send + Sync {
     /// Takes a picture of the screen as it is now. At most two of a phone are asked for in a
     /// second, one after the other, and only while somebody watches.
-    fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still>;
+    fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>>;
 
     /// Sends one input. Points lie within the latest picture. Inputs of several people can run at
     /// once, and beside a picture. An input is never stored or logged, and is not repeated after an
     /// error.
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>>;
+    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>>;
 }
 
-/// The reason that a phone did not take an input.
+/// The reason that there is no picture, or that a phone did not take an input.
 #[derive(Clone, Debug, ThisError)]
-pub enum InputError {
-    /// The outcome may be unknown. The text is for the log only.
+pub enum ScreenError {
+    /// The phone did not answer. The outcome of an input may be unknown. The text is for the log
+    /// only.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    /// The phone takes no such input. The text is for people: a fragment that says what it takes.
+    /// The phone answers, and shows no picture or takes no such input. The text is for people: a
+    /// fragment that says why, or what it takes.
     #[error("{0}")]
     Refused(&'static str),
 }
@@ -79,30 +82,37 @@ impl Still {
     /// The most pixels of each side.
     pub const SIDE_MAX: u32 = 8_192;
 
+    /// The time of a picture, from the question to its last byte.
+    pub const WITHIN: Duration = Duration::from_secs(8);
+
     /// Makes a picture from a drawing of this program, which escapes all text from outside.
     #[must_use]
     pub fn svg(drawing: String, size: StillSize) -> Self {
         Self { kind: StillKind::Svg, size, bytes: drawing.into() }
     }
 
-    /// Makes a picture from outside. Only its head is read, so it may not be whole.
+    /// Makes a picture from outside. It begins at its signature: some phones print a warning first.
     ///
     /// # Errors
-    /// The bytes are no PNG or JPEG, or too many, or the sides are too long.
-    pub fn from_outside(bytes: Vec<u8>) -> Result<Self, Unreachable> {
-        let refused = |why: &str| Unreachable(format!("the picture of the screen {why}").into());
+    /// The bytes are no whole PNG or JPEG, or too many, or the sides are too long.
+    pub fn from_outside(bytes: Vec<u8>) -> Result<Self, ScreenError> {
+        let refused = |why| Err(ScreenError::Refused(why));
         if bytes.len() > Self::BYTES_MAX {
-            return Err(refused("has too many bytes"));
+            return refused("the picture that the phone sends has more than 8 MiB");
         }
-        let (kind, size) = match size_of_png(&bytes) {
-            Some(size) => (StillKind::Png, size),
-            None => (StillKind::Jpeg, size_of_jpeg(&bytes).ok_or_else(|| refused("is no PNG or JPEG"))?),
+        let kind_at = |at: &usize| {
+            let starts = [(StillKind::Png, PNG), (StillKind::Jpeg, JPEG)];
+            starts.into_iter().find_map(|(kind, start)| bytes[*at..].starts_with(start).then_some((kind, *at)))
         };
-        let is_sound = |side| (1..=Self::SIDE_MAX).contains(&side);
-        if !is_sound(size.width) || !is_sound(size.height) {
-            return Err(refused("has a side that is too long, or none"));
+        let Some((kind, at)) = (0..bytes.len()).find_map(|at| kind_at(&at)) else {
+            return refused("the phone sends something other than a PNG or JPEG as its picture");
+        };
+        let size = if kind == StillKind::Png { size_of_png(&bytes[at..]) } else { size_of_jpeg(&bytes[at..]) };
+        let Some(size) = size else { return refused("the phone sends only a part of its picture") };
+        if ![size.width, size.height].iter().all(|side| (1..=Self::SIDE_MAX).contains(side)) {
+            return refused("a side of the picture that the phone sends has no pixel, or more than 8,192");
         }
-        Ok(Self { kind, size, bytes: bytes.into() })
+        Ok(Self { kind, size, bytes: Bytes::from(bytes).slice(at..) })
     }
 
     /// Returns the kind.
@@ -124,27 +134,46 @@ impl Still {
     }
 }
 
-/// Source: PNG, third edition, sections 5.2 and 11.2.1.
-fn size_of_png(bytes: &[u8]) -> Option<StillSize> {
-    let rest = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")?;
-    let (width, rest) = rest.split_first_chunk()?;
-    let (height, _) = rest.split_first_chunk()?;
-    Some(StillSize { width: u32::from_be_bytes(*width), height: u32::from_be_bytes(*height) })
-}
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+const JPEG: &[u8] = b"\xff\xd8\xff";
 
-/// Source: ITU-T T.81, sections B.1.1.4 and B.2.2. Segments before the frame are skipped.
-fn size_of_jpeg(bytes: &[u8]) -> Option<StillSize> {
-    let mut rest = bytes.strip_prefix(b"\xff\xd8")?;
+/// Returns `None` if the picture is not whole. Source: PNG, third edition, sections 5.2 to 5.4 and
+/// 11.2.1.
+fn size_of_png(bytes: &[u8]) -> Option<StillSize> {
+    let chunks = bytes.strip_prefix(PNG)?;
+    let (sides, _) = chunks.strip_prefix(b"\0\0\0\x0dIHDR")?.split_first_chunk::<8>()?;
+    let mut rest = chunks;
     loop {
-        let (&[0xff, marker, high, low], _) = rest.split_first_chunk()? else { return None };
-        let length = usize::from(u16::from_be_bytes([high, low]));
-        // All frames but the markers of tables, arithmetic coding and extensions among them.
-        if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
-            let (&[_, h1, h2, w1, w2], _) = rest.get(4..)?.split_first_chunk()?;
-            let [width, height] = [[w1, w2], [h1, h2]].map(|side| u16::from_be_bytes(side).into());
+        let (&[l1, l2, l3, l4, ref name @ ..], _) = rest.split_first_chunk::<8>()?;
+        // The length, the name and the checksum have four bytes each.
+        rest = rest.get((u32::from_be_bytes([l1, l2, l3, l4]) as usize).checked_add(12)?..)?;
+        if name == b"IEND" {
+            let [w1, w2, w3, w4, height @ ..] = *sides;
+            let [width, height] = [[w1, w2, w3, w4], height].map(u32::from_be_bytes);
             return Some(StillSize { width, height });
         }
-        rest = rest.get(2 + length.max(2)..)?;
+    }
+}
+
+/// Returns `None` if the picture is not whole. Source: ITU-T T.81, sections B.1.1 and B.2.2.
+fn size_of_jpeg(bytes: &[u8]) -> Option<StillSize> {
+    let (mut rest, mut size) = (bytes.get(2..)?, None);
+    loop {
+        // In the data of a scan, the others stand for a byte, a restart, and a fill byte.
+        let is_marker = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff);
+        let at = rest.windows(2).position(is_marker)?;
+        let [_, marker, segment @ ..] = &rest[at..] else { return None };
+        if *marker == 0xd9 {
+            return size;
+        }
+        let (length, _) = segment.split_first_chunk()?;
+        // All frames but the markers of tables, arithmetic coding and extensions among them.
+        if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
+            let (&[_, h1, h2, w1, w2], _) = segment.get(2..)?.split_first_chunk()?;
+            let [width, height] = [[w1, w2], [h1, h2]].map(|side| u16::from_be_bytes(side).into());
+            size = Some(StillSize { width, height });
+        }
+        rest = segment.get(usize::from(u16::from_be_bytes(*length)).max(2)..)?;
     }
 }
 
@@ -182,7 +211,7 @@ pub struct Point {
 /// A key of a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each is named as what is printed on it")]
+#[expect(missing_docs, reason = "most are named as what is printed on them")]
 pub enum ScreenKey {
     Back,
     Home,
@@ -194,6 +223,13 @@ pub enum ScreenKey {
     Down,
     Left,
     Right,
+    /// Wakes a phone that sleeps, and does nothing else.
+    Wake,
+    Power,
+    VolumeUp,
+    VolumeDown,
+    /// Selects all text of the field that has the focus.
+    SelectAll,
 }
 
 /// Text that a person typed: 1 to 200 characters, none of them a control character.
@@ -232,15 +268,21 @@ impl<'de> Deserialize<'de> for Typed {
 mod tests {
     use super::*;
 
+    /// A picture without pixels, in its order: the head, a chunk of data and the end.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let (head, data) = (b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", b"\x08\0\0\0\0crc.\0\0\0\x02IDAT..crc.");
+        [&head[..], &width.to_be_bytes(), &height.to_be_bytes(), data, b"\0\0\0\0IEND\xaeB`\x82"].concat()
+    }
+
+    /// A thumbnail with an end of its own, a table, a progressive frame of three colours, and a
+    /// scan with a stuffed byte and a restart.
+    fn jpeg(sides: &[u8]) -> Vec<u8> {
+        let head = b"\xff\xd8\xff\xe0\0\x08ab\xff\xd8\xff\xd9\xff\xdb\0\x03\0\xff\xc2\0\x0b\x08";
+        [&head[..], sides, b"\x03\0\0\0", b"\xff\xda\0\x03\0\x01\xff\0\xff\xd0\x02\xff\xd9"].concat()
+    }
+
     #[test]
-    fn only_a_png_or_jpeg_of_some_size_gets_in_from_outside() {
-        let png = |width: u32, height: u32| {
-            [&b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], &width.to_be_bytes(), &height.to_be_bytes(), b"\x08"].concat()
-        };
-        let jpeg = |sides: &[u8]| {
-            // A segment of an application, a table, and a progressive frame of three colours.
-            [&b"\xff\xd8\xff\xe0\0\x04ab\xff\xdb\0\x03\0\xff\xc2\0\x11\x08"[..], sides, b"\x03"].concat()
-        };
+    fn only_a_whole_png_or_jpeg_of_some_size_gets_in_from_outside() {
         let large = [png(1, 1), vec![0; Still::BYTES_MAX]].concat();
         for (bytes, expected) in [
             (png(1080, 2400), Some((StillKind::Png, 1080, 2400))),
@@ -249,9 +291,8 @@ mod tests {
             (png(Still::SIDE_MAX + 1, 1), None),
             (png(0, 1), None),
             (jpeg(b"\0\0\0\x01"), None),
-            (png(1, 1)[..20].to_vec(), None),
-            (jpeg(b"\x09\x60")[..20].to_vec(), None),
             (b"\xff\xd8\xff\xe0\xff\xff".to_vec(), None),
+            (b"\x89PNG\r\n\x1a\n\xff\xff\xff\xffIHDR".to_vec(), None),
             (b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>".to_vec(), None),
             (large, None),
             (Vec::new(), None),
@@ -259,6 +300,20 @@ mod tests {
             let start = format!("{:02x?}", &bytes[..bytes.len().min(24)]);
             let still = Still::from_outside(bytes).ok();
             assert_eq!(still.map(|still| (still.kind(), still.size().width, still.size().height)), expected, "{start}");
+        }
+    }
+
+    #[test]
+    fn a_picture_begins_at_its_signature_and_is_whole_only_with_its_end() {
+        for picture in [png(3, 4), jpeg(b"\0\x04\0\x03")] {
+            for before in [&b""[..], b"[Warning] Multiple displays were found\n", b"\x89PN\xff\xd8\xfe"] {
+                let still = Still::from_outside([before, &picture].concat()).unwrap();
+                assert_eq!((&**still.bytes(), still.size()), (&*picture, StillSize { width: 3, height: 4 }));
+                for length in 0..picture.len() {
+                    let half = Still::from_outside([before, &picture[..length]].concat());
+                    assert!(half.is_err(), "{length} bytes of {picture:02x?}");
+                }
+            }
         }
     }
 }

@@ -2,9 +2,8 @@
 //! [`Reader::wait_for_newer`].
 
 use crate::phones::contract::DeviceId;
-use crate::phones::port::{Screen, Still, StillSize, Unreachable};
+use crate::phones::port::{Screen, ScreenError, Still, StillSize};
 use std::collections::HashMap;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex as PlainMutex};
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -16,21 +15,16 @@ const STILL_EVERY: Duration = Duration::from_millis(500);
 /// An older picture is read again before it is shown: all that happened meanwhile would be missing.
 const FRESH: Duration = Duration::from_secs(1);
 
-const STILL_WITHIN: Duration = Duration::from_secs(8);
+/// After the time of a picture, for an adapter that says why there is none.
+const REASON_WITHIN: Duration = Duration::from_secs(1);
 
-/// Longer than the time after which a page asks again for a picture that could not be taken.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
+/// Longer than a held request, and the time after which a page asks again for a picture that could
+/// not be taken.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(40);
 
 pub(super) struct Readers {
     clock: Clock,
     all: PlainMutex<HashMap<DeviceId, (Arc<Reader>, Timestamp)>>,
-}
-
-/// A reader that stays until nobody has used it for a while.
-pub(super) struct UsedReader<'a> {
-    readers: &'a Readers,
-    id: &'a DeviceId,
-    reader: Arc<Reader>,
 }
 
 pub(super) struct Reader {
@@ -46,7 +40,7 @@ struct Seen {
     /// When the last reading that showed it had ended.
     at: Timestamp,
     failures: u64,
-    is_failing: bool,
+    failing: Option<ScreenError>,
 }
 
 pub(super) struct NumberedStill {
@@ -55,34 +49,18 @@ pub(super) struct NumberedStill {
     pub(super) still: Still,
 }
 
-/// The picture could not be taken, which the log says.
-pub(super) struct ReadFailure;
-
 impl Readers {
     pub(super) fn new(clock: Clock) -> Self {
         Self { clock, all: PlainMutex::default() }
     }
 
-    pub(super) fn of<'a>(&'a self, id: &'a DeviceId) -> UsedReader<'a> {
+    /// Returns a reader that stays until nobody has asked for it for a while.
+    pub(super) fn of(&self, id: &DeviceId) -> Arc<Reader> {
         let (mut all, now) = (ignore_poison(self.all.lock()), self.clock.now());
         all.retain(|_, (reader, used)| Arc::strong_count(reader) > 1 || now < used.plus(FORGOTTEN_AFTER));
-        let (reader, _) = all.entry(id.clone()).or_insert_with(|| (Arc::new(Reader::new(&self.clock)), now));
-        UsedReader { readers: self, id, reader: Arc::clone(reader) }
-    }
-}
-
-impl Deref for UsedReader<'_> {
-    type Target = Reader;
-    fn deref(&self) -> &Reader {
-        &self.reader
-    }
-}
-
-impl Drop for UsedReader<'_> {
-    fn drop(&mut self) {
-        if let Some((_, used)) = ignore_poison(self.readers.all.lock()).get_mut(self.id) {
-            *used = self.readers.clock.now();
-        }
+        let (reader, used) = all.entry(id.clone()).or_insert_with(|| (Arc::new(Reader::new(&self.clock)), now));
+        *used = now;
+        Arc::clone(reader)
     }
 }
 
@@ -102,13 +80,13 @@ impl Reader {
         screen: &dyn Screen,
         id: &DeviceId,
         after: u64,
-    ) -> Result<Arc<NumberedStill>, ReadFailure> {
+    ) -> Result<Arc<NumberedStill>, ScreenError> {
         let mut seen = self.seen.subscribe();
         let failures = seen.borrow().failures;
         loop {
-            let Seen { shown, at, failures: failed, is_failing: _ } = seen.borrow_and_update().clone();
-            if failed != failures {
-                return Err(ReadFailure);
+            let Seen { shown, at, failures: failed, failing } = seen.borrow_and_update().clone();
+            if let Some(error) = failing.filter(|_| failed != failures) {
+                return Err(error);
             }
             let is_fresh = self.clock.now() < at.plus(FRESH);
             if let Some(shown) = shown.filter(|shown| is_fresh && shown.number != after) {
@@ -125,10 +103,10 @@ impl Reader {
     async fn read(&self, mut begun: tokio::sync::MutexGuard<'_, Timestamp>, screen: &dyn Screen, id: &DeviceId) {
         self.clock.sleep_until(begun.plus(STILL_EVERY)).await;
         *begun = self.clock.now();
-        let read = self.clock.before(begun.plus(STILL_WITHIN), screen.still(id)).await;
-        let read = read.unwrap_or_else(|| Err(Unreachable("the picture did not come in time".into())));
+        let read = self.clock.before(begun.plus(Still::WITHIN + REASON_WITHIN), screen.still(id)).await;
+        let read = read.unwrap_or(Err(ScreenError::Refused("the phone takes more than 8 s for a picture")));
         if let Err(error) = &read
-            && !self.seen.borrow().is_failing
+            && self.seen.borrow().failing.is_none()
         {
             tracing::warn!(device_id = id.as_str(), %error, "a screen cannot be read");
         }
@@ -139,13 +117,15 @@ impl Reader {
 
 impl Seen {
     /// A picture that is equal to the last keeps its number.
-    fn note(&mut self, read: Result<Still, Unreachable>, now: Timestamp) {
-        self.is_failing = read.is_err();
-        let Ok(still) = read else {
-            self.failures += 1;
-            return;
+    fn note(&mut self, read: Result<Still, ScreenError>, now: Timestamp) {
+        let still = match read {
+            Ok(still) => still,
+            Err(error) => {
+                (self.failures, self.failing) = (self.failures + 1, Some(error));
+                return;
+            }
         };
-        self.at = now;
+        (self.at, self.failing) = (now, None);
         if self.shown.as_ref().is_none_or(|last| last.still != still) {
             let number = self.shown.as_ref().map_or(0, |last| last.number + 1).max(now.0);
             self.shown = Some(Arc::new(NumberedStill { number, still }));
@@ -156,7 +136,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phones::port::{InputError, Query, ScreenInput};
+    use crate::phones::port::{ScreenInput, Unreachable};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use tokio::task::{JoinSet, yield_now};
     use toolwarrant::BoxFuture;
@@ -173,20 +153,20 @@ mod tests {
     const NONE: u64 = u64::MAX;
 
     impl Screen for Counter {
-        fn still<'a>(&'a self, _: &'a DeviceId) -> Query<'a, Still> {
+        fn still<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
             Box::pin(async {
                 self.taken.fetch_add(1, Relaxed);
                 if let Some(clock) = &self.slow {
                     clock.sleep_until(clock.now().plus(STILL_EVERY * 3)).await;
                 }
                 match self.drawn.load(Relaxed) {
-                    NONE => Err(Unreachable("no picture".into())),
+                    NONE => Err(Unreachable("no picture".into()).into()),
                     drawn => Ok(Still::svg(drawn.to_string(), StillSize { width: 1, height: 1 })),
                 }
             })
         }
 
-        fn input<'a>(&'a self, _: &'a DeviceId, _: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>> {
+        fn input<'a>(&'a self, _: &'a DeviceId, _: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
             Box::pin(async { Ok(()) })
         }
     }
@@ -250,7 +230,10 @@ mod tests {
         pass_time(&clock, 2).await;
         screen.drawn.store(NONE, Relaxed);
         pass_time(&clock, 2).await;
-        assert!(second.await.expect("it ran").is_err() && third.await.expect("it ran").is_err());
+        for told in [second, third] {
+            let why = told.await.expect("it ran").expect_err("no picture").to_string();
+            assert!(why.ends_with("no picture"), "{why}");
+        }
         assert!(readers.of(&id).size().is_some(), "the last picture stays");
         clock.advance(FORGOTTEN_AFTER);
         assert!(readers.of(&id).size().is_none(), "until nobody has asked for a while");

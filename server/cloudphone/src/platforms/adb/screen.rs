@@ -3,24 +3,44 @@
 //! Other work on a phone goes first: a picture is not begun meanwhile, and one that is being taken
 //! is dropped and begun again. An input waits on the phone for a line, which is sent once the phone
 //! has accepted it: a phone that takes it late does nothing. Typed text is in these lines, because
-//! phones log their commands. Start at [`AdbScreen`].
+//! phones log their commands. If there is no picture, the phone is asked if it sleeps. Start at
+//! [`AdbScreen`].
 
 use super::other_work::OtherWork;
 use super::phone::AdbPhones;
 use super::wire::STREAM_MAX;
 use crate::phones::contract::DeviceId;
-use crate::phones::port::{InputError, Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
+use crate::phones::port::{Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, Unreachable};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
-const STILL_WITHIN: Duration = Duration::from_secs(5);
+/// Of the time of a picture, for the reason that there is none.
+const REASON_WITHIN: Duration = Duration::from_secs(2);
 
 /// A swipe takes up to 5 s of it, and `input` of old phones 1 s for each command.
 const INPUT_WITHIN: Duration = Duration::from_secs(10);
 
 /// In bytes, with the heads of frames of 320 bytes or more.
 const PICTURE_MAX: usize = Still::BYTES_MAX + Still::BYTES_MAX / 64;
+
+/// Takes no picture, which a sleeping phone may refuse, too.
+const LOOK: &str = "case $(dumpsys power) in *mWakefulness=Asleep*|*mWakefulness=Dozing*)exit 46;;esac";
+const SLEEPS: u8 = 46;
+
+/// Old phones report success for a command that they do not know.
+const SELECT_ALL: &str = "read go&&case $(input 2>&1) in *keycombination*)input keycombination 113 29;;*)exit 47;;esac";
+const LACKS_COMMAND: u8 = 47;
+
+/// A shell's status for a program that it does not find.
+const NO_PROGRAM: u8 = 127;
+
+const ASLEEP: &str = "the phone sleeps, and takes no picture";
+const BUSY: &str = "the server reads or operates the phone, and takes pictures again after that";
+const FAILED: &str = "the `screencap` of the phone fails";
+const LATE: &str = "the phone answers, and takes more than 8 s for a picture";
+const NO_SCREENCAP: &str = "the phone has no `screencap`, which takes pictures";
+const NO_SELECT_ALL: &str = "this phone has no command that selects all";
 
 /// Types each line of its standard input until an empty one.
 const TYPE: &str = "while read -r t&&[ \"$t\" ];do input text \"$t\" </dev/null||exit 1;done";
@@ -37,36 +57,63 @@ impl AdbScreen {
         id: &DeviceId,
         command: (&str, &[u8]),
         bounds: (usize, Timestamp),
-    ) -> Result<Vec<u8>, Unreachable> {
-        match self.phones.find(id)?.exchange(command, bounds).await? {
-            (output, 0) => Ok(output),
-            (_, status) => Err(Unreachable(format!("a command for the screen ended with status {status}").into())),
+    ) -> Result<(Vec<u8>, u8), Unreachable> {
+        self.phones.find(id)?.exchange(command, bounds).await
+    }
+
+    /// Takes a picture when no other work on the phone is under way.
+    async fn take(&self, id: &DeviceId, until: Timestamp) -> Result<Still, ScreenError> {
+        let (output, status) = loop {
+            self.work.wait_until(false, id).await;
+            tokio::select! {
+                biased;
+                () = self.work.wait_until(true, id) => {}
+                ended = self.run_on(id, ("screencap -p", b""), (PICTURE_MAX, until)) => break ended?,
+            }
+        };
+        let why = match status {
+            0 => match Still::from_outside(output) {
+                Err(ScreenError::Refused(why)) => why,
+                ended => return ended,
+            },
+            NO_PROGRAM => return Err(ScreenError::Refused(NO_SCREENCAP)),
+            _ => FAILED,
+        };
+        Err(self.explain(id, why, until).await)
+    }
+
+    /// Returns `awake` as the reason of a phone that answers and does not sleep.
+    async fn explain(&self, id: &DeviceId, awake: &'static str, until: Timestamp) -> ScreenError {
+        match self.run_on(id, (LOOK, b""), (STREAM_MAX, until)).await {
+            Ok((_, SLEEPS)) => ScreenError::Refused(ASLEEP),
+            Ok(_) => ScreenError::Refused(awake),
+            Err(error) => error.into(),
         }
     }
 }
 
 impl Screen for AdbScreen {
-    fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still> {
+    fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
         Box::pin(async move {
-            let until = self.clock.now().plus(STILL_WITHIN);
-            let take = async {
-                loop {
-                    self.work.wait_until(false, id).await;
-                    tokio::select! {
-                        biased;
-                        () = self.work.wait_until(true, id) => {}
-                        picture = self.run_on(id, ("screencap -p", b""), (PICTURE_MAX, until)) => {
-                            return Still::from_outside(picture?);
-                        }
-                    }
-                }
+            let until = self.clock.now().plus(Still::WITHIN);
+            let give_up = async {
+                self.clock.sleep_until(until.minus(REASON_WITHIN)).await;
+                let why = match self.work.is_under_way(id) {
+                    true => ScreenError::Refused(BUSY),
+                    false => self.explain(id, LATE, until).await,
+                };
+                self.clock.sleep_until(until).await;
+                why
             };
-            let late = || Unreachable("other work on the phone took the time of the picture".into());
-            self.clock.before(until, take).await.ok_or_else(late)?
+            tokio::select! {
+                biased;
+                why = give_up => Err(why),
+                ended = self.take(id, until) => ended,
+            }
         })
     }
 
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>> {
+    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
         Box::pin(async move {
             let once = |command: String| (format!("read go&&input {command}"), "\n".to_owned());
             let (script, lines) = match input {
@@ -74,11 +121,16 @@ impl Screen for AdbScreen {
                 ScreenInput::Swipe { from, to, milliseconds } => {
                     once(format!("swipe {} {} {} {} {milliseconds}", from.x, from.y, to.x, to.y))
                 }
+                ScreenInput::Key(ScreenKey::SelectAll) => (SELECT_ALL.to_owned(), "\n".to_owned()),
                 ScreenInput::Key(key) => once(format!("keyevent {}", code(*key))),
                 ScreenInput::Text(typed) => (TYPE.to_owned(), lines(typed.as_str())?),
             };
             let until = self.clock.now().plus(INPUT_WITHIN);
-            Ok(self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await.map(drop)?)
+            match self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await? {
+                (_, 0) => Ok(()),
+                (_, LACKS_COMMAND) => Err(ScreenError::Refused(NO_SELECT_ALL)),
+                (_, status) => Err(Unreachable(format!("an input ended with status {status}").into()).into()),
+            }
         })
     }
 }
@@ -86,6 +138,8 @@ impl Screen for AdbScreen {
 /// Source: Android's `KeyEvent`.
 fn code(key: ScreenKey) -> u8 {
     match key {
+        // With Ctrl, which has the code 113.
+        ScreenKey::SelectAll => 29,
         ScreenKey::Home => 3,
         ScreenKey::Back => 4,
         ScreenKey::Up => 19,
@@ -96,15 +150,19 @@ fn code(key: ScreenKey) -> u8 {
         ScreenKey::Enter => 66,
         ScreenKey::Backspace => 67,
         ScreenKey::Recents => 187,
+        ScreenKey::VolumeUp => 24,
+        ScreenKey::VolumeDown => 25,
+        ScreenKey::Power => 26,
+        ScreenKey::Wake => 224,
     }
 }
 
 /// Returns the lines for [`TYPE`]. `input text` makes a blank of each `%s`, and has no other way to
 /// write these two characters than one after the other.
-fn lines(typed: &str) -> Result<String, InputError> {
+fn lines(typed: &str) -> Result<String, ScreenError> {
     match typed.is_ascii() {
         true => Ok(typed.replace("%s", "%\ns").replace(' ', "%s") + "\n\n"),
-        false => Err(InputError::Refused("this phone takes only the characters of ASCII")),
+        false => Err(ScreenError::Refused("this phone takes only the characters of ASCII")),
     }
 }
 
@@ -122,6 +180,6 @@ mod tests {
             let body = lines.strip_suffix("\n\n").unwrap();
             assert!(body.lines().all(|line| !line.is_empty() && !line.contains(char::is_whitespace)), "{lines:?}");
         }
-        assert!(matches!(lines("pässword"), Err(InputError::Refused(_))));
+        assert!(matches!(lines("pässword"), Err(ScreenError::Refused(_))));
     }
 }

@@ -15,6 +15,9 @@ const NOTE_LINES: usize = 20;
 const NOTE_COLUMNS: usize = 31;
 const COLUMNS: usize = 34;
 
+const BLACK: &str =
+    r#"<svg xmlns="http://www.w3.org/2000/svg" width="360" height="640"><rect width="360" height="640"/></svg>"#;
+
 const INK: &str = "#1b2233";
 const QUIET: &str = "#566074";
 const LINK: &str = "#2450c8";
@@ -31,6 +34,7 @@ pub(super) struct Picture<'a> {
 impl Picture<'_> {
     pub(super) fn draw(&self) -> Still {
         let (ground, ink, body) = match (self.phone.state, self.screen.app) {
+            (Some(DeviceState::Running), _) if self.screen.sleeps => return Still::svg(BLACK.to_owned(), SIZE),
             (Some(DeviceState::Running), App::Home) => ("#223058", "#fff", self.home()),
             (Some(DeviceState::Running), App::Notes) => ("#eef1f6", INK, self.notes()),
             (Some(DeviceState::Running), App::Settings) => ("#eef1f6", INK, self.settings()),

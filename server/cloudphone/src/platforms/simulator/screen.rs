@@ -7,11 +7,11 @@ use super::phone::PhoneAt;
 use super::picture::Picture;
 use super::{Phones, Sim};
 use crate::phones::contract::{DeviceId, DeviceState};
-use crate::phones::port::{InputError, Point, Query, Screen, ScreenInput, ScreenKey, Still, Unreachable};
+use crate::phones::port::{Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, Unreachable};
 use toolwarrant::BoxFuture;
 
 impl Screen for Sim {
-    fn still<'a>(&'a self, id: &'a DeviceId) -> Query<'a, Still> {
+    fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
         Box::pin(async move {
             let (phone, screen) = self.read_lit(&self.phones(), id)?;
             let address = self.leaves_from(id, None).ok();
@@ -20,7 +20,7 @@ impl Screen for Sim {
         })
     }
 
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), InputError>> {
+    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
         Box::pin(async move {
             let mut phones = self.phones_mut();
             let (phone, mut screen) = self.read_lit(&phones, id)?;
@@ -67,6 +67,7 @@ const NOTE_MAX: usize = 300;
 pub(super) struct ScreenState {
     pub(super) app: App,
     pub(super) note: String,
+    pub(super) sleeps: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +81,12 @@ pub(super) enum App {
 impl ScreenState {
     /// Returns true if the switch of the proxy was touched.
     fn take(&mut self, input: &ScreenInput) -> bool {
+        match input {
+            ScreenInput::Key(ScreenKey::Power) => self.sleeps = !self.sleeps,
+            ScreenInput::Key(ScreenKey::Wake) => self.sleeps = false,
+            _ if self.sleeps => return false,
+            _ => {}
+        }
         match (self.app, input) {
             (_, ScreenInput::Key(ScreenKey::Home | ScreenKey::Back | ScreenKey::Recents)) => self.app = App::Home,
             (_, ScreenInput::Swipe { from, to, .. }) if is_swipe_home(*from, *to) => self.app = App::Home,

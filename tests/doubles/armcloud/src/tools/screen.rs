@@ -6,6 +6,7 @@ use crate::display::{Display, ScreenFault};
 use crate::net;
 use serde_json::json;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     if arguments != ["-p"] {
@@ -16,6 +17,20 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
     let mut stdout = io::stdout().lock();
     // The reader may have closed the pipe.
     let _ = match fault {
+        Some(ScreenFault::Asleep) => return Err(Failure::new(1, "Capturing failed.")),
+        Some(ScreenFault::Missing) => return Err(Failure::new(127, "/bin/sh: screencap: inaccessible or not found")),
+        Some(ScreenFault::Half) => {
+            let whole = png(*width, *height, *bytes);
+            stdout.write_all(&whole[..whole.len() / 2])
+        }
+        Some(ScreenFault::Preceded) => {
+            let warning = b"[Warning] Multiple displays were found, but no display id was specified!\n";
+            stdout.write_all(&[&warning[..], &png(*width, *height, *bytes)].concat())
+        }
+        Some(ScreenFault::Slow) => {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            stdout.write_all(&png(*width, *height, *bytes))
+        }
         Some(ScreenFault::NoPicture) => stdout.write_all(b"Error: failed to take a screenshot\n"),
         Some(ScreenFault::Silent) => std::future::pending().await,
         Some(ScreenFault::Turns) if taken.is_multiple_of(2) => stdout.write_all(&png(*height, *width, *bytes)),
@@ -31,6 +46,16 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
     Ok(())
 }
 
+/// Prints of its report the lines of sleep.
+pub(super) fn dumpsys(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    if arguments != ["power"] {
+        return Err(Failure::new(20, "Can't find service"));
+    }
+    let state = if phone.display.fault == Some(ScreenFault::Asleep) { "Asleep" } else { "Awake" };
+    println!("Power Manager State:\n  mWakefulness={state}\n  mWakefulnessChanging=false");
+    Ok(())
+}
+
 /// Returns the error status of the real one, whose usage is longer.
 pub(super) async fn input(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let is_known = match arguments {
@@ -40,6 +65,7 @@ pub(super) async fn input(phone: &Phone, arguments: &[String]) -> Result<(), Fai
                 "tap" => 2,
                 "swipe" => 5,
                 "keyevent" => 1,
+                "keycombination" => 2,
                 _ => 0,
             };
             numbers.len() == count && numbers.iter().all(|number| number.parse::<u32>().is_ok())
@@ -47,7 +73,7 @@ pub(super) async fn input(phone: &Phone, arguments: &[String]) -> Result<(), Fai
         [] => false,
     };
     if !is_known {
-        return Err(Failure::new(255, "Error: Invalid arguments for command"));
+        return Err(Failure::new(255, "Usage: input [<source>] tap|swipe|keyevent|keycombination|text"));
     }
     tell(phone, "input", arguments).await.map(drop)
 }
@@ -60,8 +86,8 @@ async fn tell(phone: &Phone, operation: &str, arguments: &[String]) -> Result<u6
         .map_err(|error: io::Error| Failure::new(1, format!("{operation}: {error}")))
 }
 
-/// Draws a gradient. Source: PNG, third edition, sections 5.3, 11.2 and Annex D; RFC 1950 and RFC
-/// 1951, section 3.2.4.
+/// Draws a gradient, and fills it up to `bytes` with a chunk of zeros. Source: PNG, third edition,
+/// sections 5.3, 11.2 and Annex D; RFC 1950 and RFC 1951, section 3.2.4.
 fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
     let row = |y: u32| std::iter::once(0).chain((0..width).map(move |x| (x + y).to_le_bytes()[0]));
     let rows: Vec<u8> = (0..height).flat_map(row).collect();
@@ -80,7 +106,9 @@ fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
     data.extend((high << 16 | low).to_be_bytes());
     // Eight bits of grey.
     let head = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 0, 0, 0, 0]].concat();
-    let parts = [(b"IHDR", head), (b"IDAT", data), (b"IEND", Vec::new())];
+    // The signature, and the length, name and checksum of four chunks, have 56 bytes.
+    let fill = vec![0; bytes.saturating_sub(56 + head.len() + data.len())];
+    let parts = [(b"IHDR", head), (b"IDAT", data), (b"fiLl", fill), (b"IEND", Vec::new())];
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     for (name, data) in parts {
         let body = [&name[..], &data].concat();
@@ -88,7 +116,6 @@ fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
         png.extend(&body);
         png.extend(crc(&body).to_be_bytes());
     }
-    png.resize(bytes.max(png.len()), 0);
     png
 }
 
