@@ -26,9 +26,11 @@ export async function finish() {
   process.exitCode = counts.failed ? 1 : 0;
 }
 
-export async function new_page(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
+export async function new_page({ platform, ...options } = {}) {
+  const permissions = ["clipboard-read", "clipboard-write"];
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", permissions, ...options });
   const page = await context.newPage();
+  if (platform) await page.addInitScript((as) => Object.defineProperty(navigator, "platform", { get: () => as }), platform);
   page.errors = [];
   page.on("console", (message) => message.type() === "error" && page.errors.push(message.text()));
   page.on("pageerror", (error) => page.errors.push(String(error)));

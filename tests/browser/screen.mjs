@@ -6,6 +6,7 @@
 // With --short all takes at most 60 s. Every result is a line; the exit code is 1 if any failed.
 
 import { exec } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { parseArgs, promisify } from "node:util";
 import { accessible, check, expect, finish, ms_since, new_page, sound } from "./chromium.mjs";
 
@@ -27,6 +28,7 @@ const take = async (page, name) => flags.pictures && page.screenshot({ path: `${
 
 await check("first picture", first_picture);
 await check("tap and type", tap_and_type);
+await check("wake", wakes);
 if (!flags.short) await check("pictures at rest", at_rest);
 await check("token stays hidden", token_stays_hidden);
 await check("view session", view_session);
@@ -34,6 +36,9 @@ for (const scheme of ["light", "dark"]) await check(`axe, ${scheme}`, () => axe_
 if (!flags.short) {
   await check("320 px", narrow);
   await check("keyboard", keyboard);
+  await check("gestures and keys", gestures_and_keys);
+  await check("field and refusal", field_and_refusal);
+  await check("save picture", save_picture);
   await check("ten pages", ten_pages);
   await check("late", late);
 }
@@ -73,6 +78,92 @@ async function tap_and_type() {
   await page.keyboard.type("hello", { delay: 30 });
   await until(() => still(session), (svg) => hellos(svg) > earlier, "the text hello in the picture");
   return `${figure} from the click to a changed picture; hello is there ${ms_since(typing)} after its first key`;
+}
+
+async function wakes() {
+  const { page } = await opened("control", { bypassCSP: true });
+  await page.getByRole("button", { name: "Power" }).click();
+  const wake = page.getByRole("button", { name: "Wake the phone" });
+  await wake.waitFor({ timeout: 10_000 });
+  await page.getByText("the screen is off").first().waitFor({ timeout: 5_000 });
+  await take(page, "asleep");
+  await accessible(page, "asleep");
+  const viewer = (await opened("view")).page;
+  expect(!await viewer.locator("#wake").isVisible(), "a person who may only watch has the key");
+  const start = performance.now();
+  await wake.focus();
+  await page.keyboard.press("Enter");
+  await wake.waitFor({ state: "hidden", timeout: 10_000 });
+  expect(await page.evaluate(() => document.activeElement.id) === "screen", "the focus is lost with the key");
+  const figure = ms_since(start);
+  await take(page, "awake");
+  return `the picture is back ${figure} after the key`;
+}
+
+/** Waits until a page has sent an input such as `act` is for. */
+async function sends(page, is_wanted, act) {
+  const sent = [];
+  page.on("request", (request) => request.url().endsWith("/input") && sent.push(request.postDataJSON()));
+  await act();
+  await until(() => sent, (all) => all.some(is_wanted), `an input such as ${is_wanted}`);
+}
+
+async function gestures_and_keys() {
+  const { page } = await opened("control");
+  const { x, y } = await client_point(page, { x: 180, y: 320 });
+  await page.mouse.move(x, y);
+  await sends(page, ({ swipe }) => swipe?.from.x === swipe?.to.x && swipe?.from.y > swipe?.to.y + 20, () => page.mouse.wheel(0, 1));
+  await sends(page, ({ key }) => key === "back", () => page.mouse.click(x, y, { button: "right" }));
+  await page.locator("#screen").focus();
+  await sends(page, ({ key }) => key === "select_all", () => page.keyboard.press("Control+a"));
+  expect(!await page.evaluate(() => String(getSelection())), "Control+A selects the page");
+  await page.evaluate(() => navigator.clipboard.writeText("pasted"));
+  await sends(page, ({ text }) => text === "pasted", () => page.keyboard.press("Control+v"));
+
+  const press = (on, keys) => on.evaluate((init) => document.querySelector("#screen")
+    .dispatchEvent(new KeyboardEvent("keydown", { cancelable: true, ...init })), keys);
+  const alt_gr = { key: "@", ctrlKey: true, altKey: true, modifierAltGraph: true };
+  await sends(page, ({ text }) => text === "@", () => press(page, alt_gr));
+  expect(await press(page, { key: "f", altKey: true }), "Alt+F is taken from the browser");
+  const { page: apple } = await opened("control", { platform: "MacIntel" });
+  await sends(apple, ({ text }) => text === "|", () => press(apple, { key: "|", altKey: true }));
+  return "wheel, right button, Control+A, Control+V, AltGr and Option";
+}
+
+async function field_and_refusal() {
+  const { page } = await opened("control");
+  const answers = [204, 503, 503, 204];
+  await page.route("**/screen/input", (route) => {
+    const status = answers.shift() ?? 204;
+    const body = status === 204 ? "" : JSON.stringify({ message: "this phone takes only the characters of ASCII" });
+    route.fulfill({ status, body, contentType: "application/json" });
+  });
+  const text = "x".repeat(200) + "rest";
+  await page.getByLabel("Text for the phone").fill(text);
+  await page.getByRole("button", { name: "Type" }).click();
+  await page.getByText("Not sent: this phone takes").waitFor({ timeout: 5_000 });
+  const left = await page.getByLabel("Text for the phone").inputValue();
+  expect(left === "rest", `the field has ${left} of which the phone has a part`);
+  await page.getByRole("button", { name: "Home" }).click();
+  await until(() => answers.length, (count) => count === 1, "the second refusal");
+  await page.waitForTimeout(1_500); // A picture may have come meanwhile.
+  expect(await page.getByText("Not sent: this phone takes").isVisible(), "the refusal has gone");
+  await take(page, "refusal");
+  await page.getByRole("button", { name: "Type" }).click();
+  await page.waitForFunction(() => !document.querySelector("#text").value, null, { timeout: 5_000 });
+  await page.waitForFunction(() => !document.querySelector("#note").textContent, null, { timeout: 5_000 });
+  return "the field keeps what the phone does not have, and a refusal stays until a success";
+}
+
+async function save_picture() {
+  const { page } = await opened("view");
+  const link = page.getByRole("link", { name: "Save picture" });
+  const [download] = await Promise.all([page.waitForEvent("download", { timeout: 10_000 }), link.click({ timeout: 10_000 })]);
+  const name = download.suggestedFilename();
+  const bytes = readFileSync(await download.path(), "utf8");
+  expect(name.endsWith(".svg") && bytes.startsWith("<svg"), `${name} begins with ${bytes.slice(0, 20)}`);
+  await sound(page);
+  return name;
 }
 
 async function at_rest() {
@@ -153,7 +244,7 @@ async function narrow() {
 async function keyboard() {
   const { page } = await opened("control");
   const reached = [];
-  for (let step = 0; step < 12; step += 1) {
+  for (let step = 0; step < 20; step += 1) {
     await page.keyboard.press("Tab");
     const name = await page.evaluate(() => {
       const { id, ariaLabel, textContent, tagName } = document.activeElement;
@@ -164,7 +255,7 @@ async function keyboard() {
     expect(outline !== "none", `the focus on ${name} cannot be seen`);
     reached.push(name);
   }
-  const missing = ["screen", "Back", "Home", "Recents", "text", "Type"].filter((name) => !reached.includes(name));
+  const missing = ["save", "screen", "Back", "Home", "Recents", "Power", "text", "Type"].filter((name) => !reached.includes(name));
   expect(!missing.length, `Tab does not reach ${missing.join(", ")}`);
   return `Tab reaches ${reached.join(", ")}`;
 }

@@ -3,13 +3,17 @@
 
 const part = {};
 for (const each of document.querySelectorAll("[id]")) part[each.id] = each;
-const { screen, picture, text } = part;
+const { screen, picture, text, save, wake } = part;
 const main = document.querySelector("main");
 
 const KEYS = {
   Enter: "enter", Backspace: "backspace", Escape: "back",
   ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right",
 };
+/** Where Option writes characters. Elsewhere, Alt opens the menus of the browser. */
+const IS_APPLE = /^(Mac|iP)/.test(navigator.platform);
+/** The kinds of pictures, as names of files end. */
+const ENDINGS = { "image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpg" };
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8">
   <path fill="#48f" d="M2 0h4v8H2"/></svg>`;
 
@@ -48,7 +52,8 @@ function clear() {
   if (current?.url) URL.revokeObjectURL(current.url);
   current = finger = null;
   picture.removeAttribute("src");
-  picture.hidden = part.stage.hidden = part.controls.hidden = true;
+  save.removeAttribute("href");
+  picture.hidden = part.stage.hidden = part.controls.hidden = save.hidden = wake.hidden = true;
   picture.alt = text.value = part.session.textContent = part.note.textContent = "";
   for (const name of ["role", "tabindex", "aria-label"]) screen.removeAttribute(name);
 }
@@ -155,7 +160,7 @@ async function watch(run) {
       // The next picture is wanted even if it is the same.
       after = 0;
       const silence = `the server has not answered since ${clock(run.answered)}`;
-      say("late", `Late: ${status ? reason(status, data) : silence}`);
+      say("late", `No picture: ${status ? reason(status, data) : silence}`);
       const told = data && 1_000 * Math.min(data.retry_after_seconds ?? 1.5, 60);
       await sleep(told ?? pause);
       pause = told ? 1_000 : Math.min(2 * pause, 10_000);
@@ -178,19 +183,24 @@ async function paint(run, blob) {
     return false;
   }
   if (run.url) URL.revokeObjectURL(run.url);
-  run.url = picture.src = next.src;
+  run.url = picture.src = save.href = next.src;
+  run.ending = ENDINGS[blob.type] ?? "";
   run.painted = run.answered;
   run.size = { width: next.naturalWidth, height: next.naturalHeight };
   main.style.setProperty("--ratio", run.size.width / run.size.height);
-  picture.hidden = false;
+  picture.hidden = save.hidden = false;
   describe(run);
   const black = is_black(next) ? "Black here: the app forbids pictures, or the screen is off" : "";
   say("live", black ? `Live. ${black}` : "Live", black);
+  if (!black && wake === document.activeElement) screen.focus();
+  wake.hidden = !black || run.mode !== "control";
   return true;
 }
 
 function describe(run) {
-  picture.alt = `Screen of ${run.name}, picture of ${clock(run.painted)}`;
+  const time = clock(run.painted);
+  picture.alt = `Screen of ${run.name}, picture of ${time}`;
+  save.download = `${run.name} ${time.replaceAll(":", "-")}.${run.ending}`;
 }
 
 /** Returns true if an image is black. There can be icons above a black app. */
@@ -211,22 +221,29 @@ function say(state, words, above = words) {
 }
 
 screen.addEventListener("keydown", (event) => {
+  if (current?.mode !== "control") return;
   const is_letter = [...event.key].length === 1;
-  const is_shortcut = event.metaKey
-    || ((event.ctrlKey || event.altKey) && !(is_letter && event.getModifierState("AltGraph")));
-  if (current?.mode !== "control" || is_shortcut || !(is_letter || KEYS[event.key])) return;
+  const is_shortcut = event.metaKey || event.ctrlKey || (event.altKey && !(is_letter && IS_APPLE));
+  const is_text = is_letter && (!is_shortcut || event.getModifierState("AltGraph"));
+  const selects = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && /^a$/i.test(event.key);
+  const key = selects ? "select_all" : !is_shortcut && KEYS[event.key];
+  if (!is_text && !key) return;
   event.preventDefault();
   if (event.repeat && current.queue.length > 2) return;
-  if (is_letter) type(event.key, 50);
-  else send({ key: KEYS[event.key] });
+  if (is_text) type(event.key, 50);
+  else send({ key });
 });
 
-screen.addEventListener("paste", (event) => type(event.clipboardData.getData("text")));
+// A browser gives what is pasted to the selected text, and not to the picture that has the focus.
+document.addEventListener("paste", (event) => {
+  if (document.activeElement === screen) type(event.clipboardData.getData("text"));
+});
 
 part.form.addEventListener("submit", (event) => {
   event.preventDefault();
-  type(text.value);
-  text.value = "";
+  if (current?.queue.some((entry) => entry.field)) return;
+  text.value = clean(text.value);
+  type(text.value, 0, true);
 });
 
 for (const button of document.querySelectorAll("[data-key]")) {
@@ -236,6 +253,7 @@ for (const button of document.querySelectorAll("[data-key]")) {
 screen.addEventListener("pointerdown", (event) => {
   if (current?.mode !== "control" || !current.size) return;
   if (finger) finger.alone = false;
+  if (event.button === 2) send({ key: "back" });
   if (!event.isPrimary || event.button) return;
   screen.setPointerCapture(event.pointerId);
   finger = { first: event, start: Date.now(), alone: true };
@@ -258,6 +276,30 @@ screen.addEventListener("pointerup", (event) => {
 screen.addEventListener("pointercancel", () => (finger = null));
 screen.addEventListener("contextmenu", (event) => current?.mode === "control" && event.preventDefault());
 
+screen.addEventListener("wheel", (event) => {
+  // With Ctrl it is the zoom of the browser.
+  if (current?.mode !== "control" || !current.size || event.ctrlKey) return;
+  event.preventDefault();
+  const last = current.queue.at(-1);
+  const wheel = last?.wheel ?? { start: event, x: 0, y: 0 };
+  // Some browsers count lines.
+  wheel.x += event.deltaX * (event.deltaMode ? 30 : 1);
+  wheel.y += event.deltaY * (event.deltaMode ? 30 : 1);
+  if (!wheel.x && !wheel.y) return;
+  const swipe = { ...swipe_of(wheel), milliseconds: 250 };
+  if (last?.wheel) last.input.swipe = swipe;
+  else send({ swipe }, 80, { wheel });
+}, { passive: false });
+
+/** Begins in the middle of the picture, where a finger has room. A shorter swipe would be a touch. */
+function swipe_of({ start, x, y }) {
+  const { left, top, width, height } = picture.getBoundingClientRect();
+  const longer = Math.max(1, height / 20 / Math.hypot(x, y));
+  const middle = (at, first, size) => Math.min(Math.max(at, first + size / 4), first + 3 * size / 4);
+  const [clientX, clientY] = [middle(start.clientX, left, width), middle(start.clientY, top, height)];
+  return { from: point({ clientX, clientY }), to: point({ clientX: clientX - x * longer, clientY: clientY - y * longer }) };
+}
+
 function point({ clientX, clientY }) {
   const { left, top, width, height } = picture.getBoundingClientRect();
   const within = (share, size) => Math.min(Math.max(Math.floor(share * size), 0), size - 1);
@@ -274,17 +316,21 @@ function mark({ clientX, clientY }) {
   setTimeout(() => spot.remove(), 450);
 }
 
-/** Sends text in pieces of 200 characters. With `wait`, text joins the piece that waits. */
-function type(words, wait = 0) {
-  const letters = [...words.replace(/\p{Cc}+/gu, " ")];
-  const last = current?.queue.at(-1);
-  if (wait && last?.input.text && [...last.input.text].length < 200) last.input.text += words;
-  else while (letters.length) send({ text: letters.splice(0, 200).join("") }, wait);
+function clean(words) {
+  return words.replace(/\p{Cc}+/gu, " ");
 }
 
-function send(input, wait = 0) {
+/** Sends text in pieces of 200 characters. With `wait`, text joins the piece that waits. */
+function type(words, wait = 0, field = false) {
+  const letters = [...clean(words)];
+  const last = current?.queue.at(-1);
+  if (wait && last?.input.text && !last.field && [...last.input.text].length < 200) last.input.text += words;
+  else while (letters.length) send({ text: letters.splice(0, 200).join("") }, wait, { field });
+}
+
+function send(input, wait = 0, more = {}) {
   if (current?.mode !== "control") return;
-  current.queue.push({ input, from: Date.now() + wait });
+  current.queue.push({ input, from: Date.now() + wait, ...more });
   if (current.queue.length === 1) empty(current);
 }
 
@@ -294,13 +340,17 @@ async function empty(run) {
     const [next] = run.queue;
     await sleep(next.from - Date.now());
     const sent = Date.now();
-    const request = ask(run, "screen/input", next.input);
-    // No later text joins what is sent already.
-    next.input = {};
+    const { input } = next;
+    const request = ask(run, "screen/input", input);
+    // Nothing later joins what is sent already.
+    Object.assign(next, { input: {}, wheel: undefined });
     const { status, data } = await request;
     if (run !== current || (status !== 403 && ends(run, status))) return;
     let note = "";
-    if (status !== 204) {
+    if (status === 204) {
+      // The field keeps what the phone does not have.
+      if (next.field && text.value.startsWith(input.text)) text.value = text.value.slice(input.text.length);
+    } else {
       // The inputs that wait are for a screen that did not come.
       run.queue.length = 1;
       note = status ? `Not sent: ${reason(status, data)}` : "The server did not answer: the input may be lost";
