@@ -6,6 +6,7 @@ mod copies;
 use super::{FAST, Site, assert_nowhere, echo, end, id, list_all, until};
 use crate::harness::double::Double;
 use crate::harness::program::{binary, steady};
+use crate::harness::read;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -147,6 +148,23 @@ async fn a_phone_that_is_connected_beside_a_pattern_has_one_id_and_keeps_it_when
     let restarted = end(&program, "set_power", restart(&phone)).await;
     assert_eq!(restarted["status"], "success", "{restarted}");
     assert_eq!(list_all(&program).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_person_reads_why_there_is_no_picture_of_a_phone() {
+    let (double, codes, config) = rack().await;
+    let site = Site::new();
+    site.configure(&config);
+    let program = site.start(PHONES, &[]).await;
+    let phone = json!({"device_id": id("rack", &codes[0])});
+    until(async || program.call("create_session", phone.clone()).await.is_ok()).await;
+    let session = program.call("create_session", phone).await.expect("a session");
+    double.switch(Some(&codes[0]), &json!({"screen_fault": "missing"})).await;
+    let url = format!("http://{}/screen/still?after=0", program.address);
+    let request = reqwest::Client::new().get(url).bearer_auth(session["token"].as_str().expect("text"));
+    let (status, answer) = read(request.send().await.expect("an answer")).await;
+    let why = "the phone has no `screencap`, which takes pictures";
+    assert_eq!((status, &answer["message"]), (503, &json!(why)), "{answer}");
 }
 
 #[tokio::test]

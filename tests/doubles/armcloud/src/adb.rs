@@ -204,7 +204,7 @@ async fn run(
     let sent = if faults.spoiling.half { &last[..last.len() - 1] } else { &last };
     to.into_inner().write_all(sent).await?;
     let pad = world.truth().pad(seat).code.clone();
-    world.journal.write(now(), "adb", json!({"pad": pad, "status": status}));
+    world.journal.write(now(), "adb", json!({"pad": pad, "service": "the end of a shell"}));
     Ok(())
 }
 

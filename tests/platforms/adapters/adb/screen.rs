@@ -15,6 +15,9 @@ use tokio::net::TcpStream;
 use toolwarrant::tasks::{Leave, TaskId};
 use toolwarrant::{Clock, Timestamp};
 
+/// The double's record of a shell that has ended.
+const END: &str = "the end of a shell";
+
 struct Watched {
     rack: Arc<Rack>,
     adapter: Arc<Adb>,
@@ -65,20 +68,6 @@ impl Watched {
     async fn count_commands(&self, what: &str) -> usize {
         let lines = self.rack.platform.journal("adb", &self.rack.codes[0]).await;
         lines.iter().filter(|line| line["service"].as_str().is_some_and(|service| service.contains(what))).count()
-    }
-
-    /// Counts the commands whose end the double has sent.
-    async fn count_ended(&self) -> usize {
-        let lines = self.rack.platform.journal("adb", &self.rack.codes[0]).await;
-        lines.iter().filter(|line| line["status"].is_u64()).count()
-    }
-
-    async fn until_ended(&self, count: usize) {
-        let has_ended = driver::wait_for(async || match self.count_ended().await {
-            fewer if fewer < count => Err(format!("{fewer} of {count} commands have ended")),
-            _ => Ok(()),
-        });
-        has_ended.await.expect("the command ends");
     }
 
     /// A reason is for people, or for the log if the phone does not answer.
@@ -167,11 +156,11 @@ async fn a_picture_has_8_seconds_and_then_the_phone_says_why_there_is_none() {
         let before = watched.count_commands("screencap").await;
         let advance = async {
             watched.until_asked("screencap", before + 1).await;
-            let (questions, ended) = (watched.count_commands("dumpsys").await, watched.count_ended().await);
+            let (questions, ends) = (watched.count_commands("dumpsys").await, watched.count_commands(END).await);
             watched.clock.advance(Duration::from_secs(7));
             if why.is_some() {
                 watched.until_asked("dumpsys", questions + 1).await;
-                watched.until_ended(ended + usize::from(answers)).await;
+                watched.until_asked(END, ends + usize::from(answers)).await;
                 watched.clock.advance(Duration::from_secs(1));
             }
         };

@@ -14,35 +14,26 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
     }
     let taken: u64 = tell(phone, "screencap", arguments).await?;
     let Display { width, height, bytes, fault } = &phone.display;
-    let mut stdout = io::stdout().lock();
-    // The reader may have closed the pipe.
-    let _ = match fault {
+    let (picture, fault) = (png(*width, *height, *bytes), *fault);
+    let printed = match fault {
         Some(ScreenFault::Asleep) => return Err(Failure::new(1, "Capturing failed.")),
         Some(ScreenFault::Missing) => return Err(Failure::new(127, "/bin/sh: screencap: inaccessible or not found")),
-        Some(ScreenFault::Half) => {
-            let whole = png(*width, *height, *bytes);
-            stdout.write_all(&whole[..whole.len() / 2])
-        }
-        Some(ScreenFault::Preceded) => {
-            let warning = b"[Warning] Multiple displays were found, but no display id was specified!\n";
-            stdout.write_all(&[&warning[..], &png(*width, *height, *bytes)].concat())
-        }
-        Some(ScreenFault::Slow) => {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            stdout.write_all(&png(*width, *height, *bytes))
-        }
-        Some(ScreenFault::NoPicture) => stdout.write_all(b"Error: failed to take a screenshot\n"),
+        Some(ScreenFault::NoPicture) => b"Error: failed to take a screenshot\n".to_vec(),
         Some(ScreenFault::Silent) => std::future::pending().await,
-        Some(ScreenFault::Turns) if taken.is_multiple_of(2) => stdout.write_all(&png(*height, *width, *bytes)),
-        Some(ScreenFault::Endless) => {
-            let mut written = stdout.write_all(&png(*width, *height, *bytes));
-            while written.is_ok() {
-                written = stdout.write_all(&[0; 4 << 10]);
-            }
-            written
-        }
-        _ => stdout.write_all(&png(*width, *height, *bytes)),
+        Some(ScreenFault::Half) => picture[..picture.len() / 2].to_vec(),
+        Some(ScreenFault::Preceded) => [b"[Warning] Multiple displays were found\n", &*picture].concat(),
+        Some(ScreenFault::Turns) if taken.is_multiple_of(2) => png(*height, *width, *bytes),
+        _ => picture,
     };
+    if fault == Some(ScreenFault::Slow) {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let mut stdout = io::stdout().lock();
+    // The reader may have closed the pipe.
+    let mut written = stdout.write_all(&printed);
+    while fault == Some(ScreenFault::Endless) && written.is_ok() {
+        written = stdout.write_all(&[0; 4 << 10]);
+    }
     Ok(())
 }
 
