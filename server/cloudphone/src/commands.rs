@@ -27,8 +27,8 @@ pub enum PhoneCommand {
 pub enum PlatformCommand {
     /// List platforms: whether each can be reached, its number of phones, and the age of its data
     List,
-    /// Test the account of a platform step by step: credentials, clock, list, readings, screen
-    /// session
+    /// Test a platform step by step: its adb server, or the credentials and clock of its account;
+    /// list, readings, screen session
     ///
     /// Does not change a phone. With --write a running server restarts one, and sets and clears a
     /// proxy on it, to see whether readings on the phone follow. `task list` shows these writes. It

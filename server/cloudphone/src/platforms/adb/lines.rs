@@ -110,9 +110,10 @@ pub(super) fn select(only: &[PhonePattern], connect: &[NetworkAddress], lines: &
             Some(path) => (PhoneAddress::of_usb_path(path), false),
             None if admits(serial) => (PhoneAddress::of_serial(serial), counts.get(&**serial).is_some_and(|n| *n > 1)),
             None => {
-                selected
-                    .left_out
-                    .push((serial.clone(), "no pattern of `only` names it; add its serial there to serve it"));
+                selected.left_out.push((
+                    serial.clone(),
+                    "no pattern of `only` names it; add its serial or `usb:PATH` there to serve it",
+                ));
                 continue;
             }
         };
@@ -121,7 +122,10 @@ pub(super) fn select(only: &[PhonePattern], connect: &[NetworkAddress], lines: &
                 let is_second = selected.served.contains_key(&address);
                 selected.served.insert(address, if is_shared || is_second { AdbState::Shared } else { *state });
             }
-            None => selected.left_out.push((serial.clone(), "its serial could select other phones, too")),
+            None => selected.left_out.push((
+                serial.clone(),
+                "its serial does not select one phone; name its USB path in `only`, as `usb:PATH`",
+            )),
         }
     }
     let connected = connect.iter().map(|NetworkAddress(address)| address.clone());
@@ -220,11 +224,11 @@ nothing that is known
         assert_eq!(
             reasons,
             [
-                "0123456789ABCDEF: no pattern of `only` names it; add its serial there to serve it",
-                "0123456789ABCDEF: no pattern of `only` names it; add its serial there to serve it",
-                "(no serial number): no pattern of `only` names it; add its serial there to serve it",
-                "192.0.2.7:5555: no pattern of `only` names it; add its serial there to serve it",
-                "model:Pixel: its serial could select other phones, too",
+                "0123456789ABCDEF: no pattern of `only` names it; add its serial or `usb:PATH` there to serve it",
+                "0123456789ABCDEF: no pattern of `only` names it; add its serial or `usb:PATH` there to serve it",
+                "(no serial number): no pattern of `only` names it; add its serial or `usb:PATH` there to serve it",
+                "192.0.2.7:5555: no pattern of `only` names it; add its serial or `usb:PATH` there to serve it",
+                "model:Pixel: its serial does not select one phone; name its USB path in `only`, as `usb:PATH`",
                 "a line: it cannot be read",
             ]
         );

@@ -44,7 +44,7 @@ const STATES: [StateRow; 15] = [
     (S::Unauthorized, &["unauthorized"], None, "the phone has not allowed adb", ON_SCREEN),
     (S::NoPermissions, &["no permissions"], None, "adb may not open the USB device of the phone", UDEV),
     (S::Recovery, &["recovery", "rescue", "sideload"], None, "the phone is in recovery", "run `adb -s SERIAL reboot`"),
-    (S::Bootloader, &["bootloader"], None, "the phone is in its bootloader", "run `fastboot reboot`"),
+    (S::Bootloader, &["bootloader"], None, "the phone is in its bootloader or fastbootd", "run `fastboot reboot`"),
     (S::Unconnected, &["detached", "host"], None, "adb is not connected to it", "run `adb reconnect`"),
     (S::Connecting, &["connecting", "authorizing"], None, "adb connects to the phone", "wait, and run `adb reconnect`"),
     (S::Unclear, &[], None, "it is not clear which of two phones this is, because one is a copy", COPY),
