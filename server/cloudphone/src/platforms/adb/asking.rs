@@ -50,7 +50,10 @@ impl PhoneAsker {
         if matches!(listed, AdbState::Absent | AdbState::Offline) && self.connects(address) && is_due(true) {
             tries_at = Some(now);
             let told = self.server.tell(&format!("host:connect:{address}")).await.unwrap_or_default();
-            if ["connected to", "already connected"].iter().any(|start| told.starts_with(start)) {
+            if listed == AdbState::Offline && told.starts_with("already connected") {
+                // The server keeps its dead connection.
+                self.reconnect(address).await;
+            } else if ["connected to", "already connected"].iter().any(|start| told.starts_with(start)) {
                 listed = AdbState::Silent;
             }
         }
@@ -59,13 +62,17 @@ impl PhoneAsker {
             AdbState::Running | AdbState::Booting => tries_at = None,
             AdbState::Silent if is_due(false) && tries_at == tried_at => {
                 tries_at = Some(now);
-                // The next list shows whether it helps.
-                let _ = self.server.tell(&format!("host-serial:{address}:reconnect")).await;
+                self.reconnect(address).await;
             }
             AdbState::Silent => tries_at = tries_at.or(Some(now)),
             _ => {}
         }
         (answer, tries_at)
+    }
+
+    /// The next list shows whether it helps.
+    async fn reconnect(&self, address: &PhoneAddress) {
+        let _ = self.server.tell(&format!("host-serial:{address}:reconnect")).await;
     }
 
     /// Asks a phone. One that does not answer is too old if it lacks shells with an exit status,
@@ -100,5 +107,53 @@ impl PhoneAsker {
 
     fn connects(&self, address: &PhoneAddress) -> bool {
         self.connect.iter().any(|NetworkAddress(known)| known == address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::AdbAddress;
+    use super::*;
+    use std::path::Path;
+    use std::sync::Mutex;
+    use tempfile::TempDir;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+    use toolwarrant::Clock;
+
+    /// Serves `said` as the answer to each request, and returns the requests.
+    fn serve(path: &Path, said: &'static str) -> Arc<Mutex<Vec<String>>> {
+        let (listener, asked) = (UnixListener::bind(path).unwrap(), Arc::<Mutex<Vec<String>>>::default());
+        let list = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut service = vec![0; 4_096];
+                let length = stream.read(&mut service).await.unwrap();
+                list.lock().unwrap().push(String::from_utf8_lossy(&service[4..length]).into_owned());
+                stream.write_all(format!("OKAY{:04x}{said}", said.len()).as_bytes()).await.unwrap();
+            }
+        });
+        asked
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_the_server_keeps_although_it_is_lost_is_made_again() {
+        let (folder, address) = (TempDir::new().unwrap(), PhoneAddress::parse("192.0.2.7:5555").unwrap());
+        for (listed, said, is_reconnected) in [
+            (AdbState::Offline, "already connected to 192.0.2.7:5555", true),
+            (AdbState::Offline, "failed to connect", false),
+            (AdbState::Absent, "connected to 192.0.2.7:5555", false),
+        ] {
+            let (path, clock) = (folder.path().join(said), Clock::manual(Timestamp(1)));
+            let asked = serve(&path, said);
+            let (named, names, running) = Default::default();
+            let programs = Arc::new(PhonePrograms { named, names, running, clock: clock.clone() });
+            let (server, connect) =
+                (AdbServer { address: AdbAddress::Unix(path), clock }, NetworkAddress(address.clone()));
+            let asker = PhoneAsker { server, programs, connect: [connect].into() };
+            asker.ask_or_revive(&address, listed, None).await;
+            let reconnects = "host-serial:192.0.2.7:5555:reconnect".to_owned();
+            assert_eq!(asked.lock().unwrap().contains(&reconnects), is_reconnected, "{said}: {asked:?}");
+        }
     }
 }
