@@ -59,7 +59,7 @@ impl PhoneAsker {
         }
         let answer = self.ask(address, listed).await;
         match answer.state {
-            AdbState::Running | AdbState::Booting => tries_at = None,
+            AdbState::Running | AdbState::Booting | AdbState::Unbooted => tries_at = None,
             AdbState::Silent if is_due(false) && tries_at == tried_at => {
                 tries_at = Some(now);
                 self.reconnect(address).await;
@@ -82,10 +82,7 @@ impl PhoneAsker {
             return Answer { state, facts: None };
         }
         match self.server.read_facts(address).await {
-            Ok(facts) => {
-                let state = if facts.has_booted { AdbState::Running } else { AdbState::Booting };
-                Answer { state, facts: Some(facts) }
-            }
+            Ok(facts) => Answer { state: AdbState::of_answer(&facts), facts: Some(facts) },
             Err(error) => {
                 tracing::debug!(%address, %error, "a phone did not answer");
                 let is_too_old = |features: String| !features.split(',').any(|feature| feature == "shell_v2");
@@ -119,7 +116,7 @@ mod tests {
     use tempfile::TempDir;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixListener;
-    use toolwarrant::Clock;
+    use toolwarrant::{Clock, Random};
 
     /// Serves `said` as the answer to each request, and returns the requests.
     fn serve(path: &Path, said: &'static str) -> Arc<Mutex<Vec<String>>> {
@@ -149,7 +146,7 @@ mod tests {
             let (named, names, running) = Default::default();
             let programs = Arc::new(PhonePrograms { named, names, running, clock: clock.clone() });
             let (server, connect) =
-                (AdbServer { address: AdbAddress::Unix(path), clock }, NetworkAddress(address.clone()));
+                (AdbServer { address: AdbAddress::Unix(path), clock, random: Random::System }, NetworkAddress(address.clone()));
             let asker = PhoneAsker { server, programs, connect: [connect].into() };
             asker.ask_or_revive(&address, listed, None).await;
             let reconnects = "host-serial:192.0.2.7:5555:reconnect".to_owned();

@@ -4,7 +4,11 @@
 use crate::adapter_kit::readings::{START, start_of};
 use crate::phones::port::PhoneStart;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use toolwarrant::text::Untrusted;
+
+/// A phone that does not say that it has booted counts as booting until then.
+const BOOTS_WITHIN: Duration = Duration::from_mins(10);
 
 /// In bytes. Evidence shows it after the start.
 const IDENTITY_MAX: usize = 32;
@@ -30,6 +34,9 @@ impl Mark {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhoneFacts {
     pub(super) has_booted: bool,
+    /// By the clock of the phone, it runs longer than phones need to boot.
+    #[serde(skip)]
+    pub(super) has_run_long: bool,
     /// The serial in the phone's own properties, which stays when the connection changes. Clones
     /// may share it, or have none.
     pub(super) identity: String,
@@ -138,6 +145,7 @@ impl PhoneFacts {
         let start = start_of(start);
         let facts = Self {
             has_booted: value("sys.boot_completed") == "1",
+            has_run_long: start.as_ref().and_then(|start| start.age).is_some_and(|age| age >= BOOTS_WITHIN),
             identity: value("ro.serialno").chars().filter(plain).take(IDENTITY_MAX).collect(),
             mark: Mark::parse(value("mark")),
             word: value("word").chars().filter(char::is_ascii_hexdigit).take(Mark::DIGITS).collect(),
@@ -156,6 +164,7 @@ impl PhoneFacts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::states::AdbState;
     use super::*;
     use proptest::prelude::*;
 
@@ -188,6 +197,17 @@ start=
         let (bare, _) = PhoneFacts::parse("sys.boot_completed=\nstart=\n").unwrap();
         assert_eq!(bare, PhoneFacts::default());
         assert_eq!(PhoneFacts::parse("sys.boot_completed=1\n"), None, "not whole");
+    }
+
+    #[test]
+    fn a_phone_that_does_not_say_that_it_has_booted_is_named_after_10_minutes() {
+        for (ticks, has_booted, state) in
+            [(60_022, "", AdbState::Booting), (60_023, "", AdbState::Unbooted), (60_023, "1", AdbState::Running)]
+        {
+            let now = format!("now\n9 (cat) S 0 0 0 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 {ticks} 4\n");
+            let output = OUTPUT.replace("boot_completed=1", &format!("boot_completed={has_booted}")) + &now;
+            assert_eq!(AdbState::of_answer(&PhoneFacts::parse(&output).unwrap().0), state, "{ticks}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl AdbRow {
     }
 
     pub(super) fn answers(&self) -> bool {
-        matches!(self.state, AdbState::Running | AdbState::Booting)
+        matches!(self.state, AdbState::Running | AdbState::Booting | AdbState::Unbooted)
     }
 }
 

@@ -4,6 +4,7 @@
 //! The server says `device` for minutes after a phone was switched off. Such a phone counts as
 //! silent until it answers.
 
+use super::facts::PhoneFacts;
 use crate::phones::contract::DeviceState::{self, Booting, Running, Stopped};
 use AdbState as S;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum AdbState {
     Running,
     Booting,
+    Unbooted,
     Stopped,
     Silent,
     TooOld,
@@ -32,9 +34,10 @@ pub(super) enum AdbState {
 type StateRow = (AdbState, &'static [&'static str], Option<DeviceState>, &'static str, &'static str);
 
 /// In the order of [`AdbState`].
-const STATES: [StateRow; 15] = [
+const STATES: [StateRow; 16] = [
     (S::Running, &[], Some(Running), "", ""),
     (S::Booting, &[], Some(Booting), "the phone is booting", "wait until it has booted"),
+    (S::Unbooted, &[], Some(Booting), "the phone runs for 10 minutes and does not say that it has booted", UNBOOTED),
     (S::Stopped, &[], Some(Stopped), "the phone is switched off", "boot it"),
     (S::Silent, &["device"], None, "the phone does not answer", "wake it, switch it on, or run `adb reconnect`"),
     (S::TooOld, &[], None, "its Android is older than 7", "use a phone with a later one"),
@@ -50,22 +53,31 @@ const STATES: [StateRow; 15] = [
     (S::Unclear, &[], None, "it is not clear which of two phones this is, because one is a copy", COPY),
 ];
 
+const UNBOOTED: &str = "restart it; a build that never sets `sys.boot_completed` cannot be served";
 const COPY: &str = "connect both, or run `adb -s SERIAL shell rm /data/local/tmp/.cloudphone` for the copy";
 const ON_SCREEN: &str = "unlock the phone, and accept the question on its screen";
 const UDEV: &str = "add a udev rule for the phone, plug it in again, and run `adb kill-server`";
 
 impl AdbState {
+    pub(super) fn of_answer(facts: &PhoneFacts) -> Self {
+        match (facts.has_booted, facts.has_run_long) {
+            (true, _) => S::Running,
+            (false, false) => S::Booting,
+            (false, true) => S::Unbooted,
+        }
+    }
+
     pub(super) fn visible_state(self) -> Option<DeviceState> {
         STATES[self as usize].2
     }
 
     pub(super) fn may_run(self) -> bool {
-        matches!(self, S::Running | S::Booting | S::Silent | S::Absent | S::Offline | S::Connecting)
+        matches!(self, S::Running | S::Booting | S::Unbooted | S::Silent | S::Absent | S::Offline | S::Connecting)
     }
 
     /// Returns true if nothing speaks against switching the phone on or off.
     pub(super) fn may_be_off(self) -> bool {
-        matches!(self, S::Running | S::Booting | S::Stopped | S::Silent | S::Absent | S::Offline)
+        matches!(self, S::Running | S::Booting | S::Unbooted | S::Stopped | S::Silent | S::Absent | S::Offline)
     }
 
     pub(super) fn why(self) -> &'static str {
