@@ -28,6 +28,8 @@ pub(super) struct Connection {
     is_unsure: bool,
     /// The last try to bring a phone back that did not answer.
     pub(super) tried_at: Option<Timestamp>,
+    /// The starts that were seen since the phone last ran for long.
+    pub(super) starts: u32,
     /// The start of a phone that cannot be marked.
     unmarked: Option<Option<String>>,
 }
@@ -59,15 +61,25 @@ pub(super) trait Marking: Sync {
 
 impl Connection {
     pub(super) fn new(row: AdbRow) -> Self {
-        Self { row, is_listed: true, second_of: None, is_unsure: false, tried_at: None, unmarked: None }
+        Self { row, is_listed: true, second_of: None, is_unsure: false, tried_at: None, starts: 0, unmarked: None }
+    }
+
+    fn count_starts(&self, row: &AdbRow) -> u32 {
+        match (&self.row.facts.start, &row.facts.start) {
+            _ if row.facts.has_run_long || !self.row.may_be(&row.facts) => 0,
+            (Some(last), Some(start)) if last != start => self.starts + 1,
+            _ => self.starts,
+        }
     }
 }
 
 impl Connections {
     /// Adds what the list shows of a connection, with what is known of it.
     pub(super) fn add(&mut self, row: AdbRow, tried_at: Option<Timestamp>, known: &Self) {
-        let unmarked = known.get(&row.address).and_then(|known| known.unmarked.clone());
-        self.all.insert(row.address.clone(), Connection { tried_at, unmarked, ..Connection::new(row) });
+        let known = known.get(&row.address);
+        let unmarked = known.and_then(|known| known.unmarked.clone());
+        let starts = known.map_or(0, |known| known.count_starts(&row));
+        self.all.insert(row.address.clone(), Connection { tried_at, starts, unmarked, ..Connection::new(row) });
     }
 
     pub(super) fn new(left_out: Vec<(String, &'static str)>) -> Self {

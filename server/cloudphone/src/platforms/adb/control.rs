@@ -17,6 +17,9 @@ use toolwarrant::text::Untrusted;
 
 const NOT_OFFERED: &str = "an adb server offers only restarts, and the operator names no program for this";
 
+/// A person can have ordered fewer.
+const STARTS_SHOWN: u32 = 3;
+
 const NO_NETCAT: &str = "the phone has no nc, so a proxy with a password is hardly provable";
 const NO_REMEDY: &str = "use another phone, or name programs for `start`, `stop` and `status`";
 
@@ -151,7 +154,16 @@ impl CheckPort for Adb {
         let of_phone = last.phones().flat_map(|row| {
             let address = &row.address;
             let step = |why: &str| format!("{address}: {why}");
+            let starts = last.get(address).map_or(0, |connection| connection.starts);
             let lacks = match row.state {
+                _ if starts >= STARTS_SHOWN => {
+                    let why = format!("it has started {starts} times in a row, and never ran for 10 minutes");
+                    Some(Finding::faulty(
+                        "phone",
+                        step(&why),
+                        "see its power supply, and `adb -s SERIAL logcat -b crash`",
+                    ))
+                }
                 AdbState::Running if row.facts.start.is_none() => {
                     Some(Finding::faulty("phone", step(NO_START), NO_REMEDY))
                 }

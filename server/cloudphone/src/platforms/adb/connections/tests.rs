@@ -109,3 +109,27 @@ async fn a_phone_has_one_row_whatever_connects_it_and_no_other_phone_takes_it() 
         assert_eq!(known.phones().count() + known.left_out.len(), list.split(", ").count(), "{list}");
     }
 }
+
+#[tokio::test]
+async fn starts_in_a_row_are_counted_until_the_phone_has_run_for_long() {
+    let (mut phones, mut known) = (TestPhones::default(), Connections::default());
+    for (start, list, has_run_long, expected) in [
+        ("a", "emulator-1=a", false, 0),
+        ("b", "emulator-1=a", false, 1),
+        ("b", "emulator-1=a?", false, 1),
+        ("c", "emulator-1=a", false, 2),
+        // Another phone.
+        ("d", "emulator-1=b", false, 0),
+        ("e", "emulator-1=b", false, 1),
+        ("e", "emulator-1=b", true, 0),
+    ] {
+        let mut shown = phones.list(list, &known);
+        let mut connection = shown.all.remove(&PhoneAddress::parse("emulator-1").unwrap()).unwrap();
+        if !list.ends_with('?') {
+            (connection.row.facts.start, connection.row.facts.has_run_long) = (Some(start.to_owned()), has_run_long);
+        }
+        shown.add(connection.row, None, &known);
+        known = known.follow(shown, &phones).await;
+        assert_eq!(known.all.values().next().unwrap().starts, expected, "{start}");
+    }
+}
