@@ -256,3 +256,23 @@ async fn other_work_on_a_phone_goes_first_and_the_picture_is_taken_after_it() {
     };
     assert!(error.contains("reads or operates the phone"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_does_not_end_is_told_from_a_phone_that_does_not_answer() {
+    let watched = Watched::new().await;
+    for (calls, expected) in [(1, "a proxy in its way may accept connections"), (9, "did not answer in time")] {
+        let before = watched.count_commands("shell,").await;
+        watched.set(json!({"shell": {"value": "hangs", "calls": calls}})).await;
+        let advance = async {
+            watched.until_asked("shell,", before + 1).await;
+            watched.clock.advance(Duration::from_secs(20));
+            watched.until_asked("shell,", before + 2).await;
+            if calls > 1 {
+                watched.clock.advance(Duration::from_secs(20));
+            }
+        };
+        let read = tokio::join!(biased; watched.adapter.exits(&watched.phone, None), advance).0;
+        let error = read.expect_err("no request has arrived").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

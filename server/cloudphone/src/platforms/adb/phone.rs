@@ -1,6 +1,7 @@
 //! One phone as it was read, and the only way to give it commands: each does nothing on another
 //! phone that has its address meanwhile. Start at [`AdbPhones::find`].
 
+use super::asking::ANSWER_WITHIN;
 use super::facts::{BOOTED, NOT_BOOTED, OTHER_PHONE, PhoneFacts, on_marked, start_script};
 use super::row::AdbRow;
 use super::server::{AdbServer, ReadyPhone};
@@ -21,6 +22,9 @@ const RESTART: &str = "setprop sys.powerctl reboot,";
 const REQUESTS_WITHIN: Duration = Duration::from_secs(20);
 
 const CONNECTION_SECONDS: u8 = 8;
+
+const NO_END: &str =
+    "the phone answers, and its request does not end: a proxy in its way may accept connections and say nothing";
 
 const OTHER: &str = "another phone has this address meanwhile";
 
@@ -103,7 +107,15 @@ impl Phone<'_> {
 
 impl Shell for AdbPhones {
     fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move { self.find(id)?.run(script, self.until()).await })
+        Box::pin(async move {
+            let (phone, until) = (self.find(id)?, self.until());
+            let ran = phone.run(script, until).await;
+            let is_late = ran.is_err() && self.server.clock.now() >= until;
+            match is_late && phone.run(":", self.server.clock.now().plus(ANSWER_WITHIN)).await.is_ok() {
+                true => Err(Unreachable(NO_END.into())),
+                false => ran,
+            }
+        })
     }
 }
 
