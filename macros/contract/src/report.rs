@@ -72,7 +72,7 @@ impl Judgement {
         if let (None, Some(old)) = (former, old) {
             notes.push(format!("before: {old}"));
         }
-        notes.extend(lists.iter().flat_map(describe_list));
+        notes.extend(lists.iter().map(describe_list));
         let list =
             |title: &str, names: &[String]| (!names.is_empty()).then(|| format!("{title}: {}", names.join(", ")));
         notes.extend(list("used by", users));
@@ -130,7 +130,7 @@ impl Judgement {
                 (Severity::Breaking, Some(_)) | (Severity::Risky, _) => "warning",
                 (Severity::Compatible, _) => "notice",
             };
-            let lists: Vec<_> = change.lists.iter().flat_map(describe_list).collect();
+            let lists: Vec<_> = change.lists.iter().map(describe_list).collect();
             let text = [&[escape_line(&change.message), describe_verdicts(change.verdicts)][..], &lists].concat();
             (level, change.rule.id.as_str(), text.join("\n"), spot)
         });
@@ -160,12 +160,10 @@ impl Judgement {
     }
 }
 
-fn describe_list(ListChange { permission, lost, gained }: &ListChange) -> Vec<String> {
-    let say = |verb: &str, tools: &[String]| {
-        let text = || format!("a key with `{permission}` alone {verb} {}", tools.join(", "));
-        (!tools.is_empty()).then(text)
-    };
-    [say("loses", lost), say("gains", gained)].into_iter().flatten().collect()
+fn describe_list(ListChange { permission, lost, gained }: &ListChange) -> String {
+    let say = |verb: &str, tools: &[String]| (!tools.is_empty()).then(|| format!("{verb} {}", tools.join(", ")));
+    let both: Vec<_> = [say("loses", lost), say("gains", gained)].into_iter().flatten().collect();
+    format!("a key with `{permission}` alone {}", both.join(" and "))
 }
 
 fn count(changes: &[Judged]) -> String {

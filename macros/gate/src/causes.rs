@@ -3,16 +3,22 @@
 use crate::access::holders;
 use crate::change::{ContractChange, ListChange};
 use crate::pair::{Facts, Pair, text};
+use crate::renames::{Rename, find_rename};
 use crate::values::users;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// A tool that has another name is lost and gained at one change.
 pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [ContractChange]) {
+    let renamed = changes.iter().filter(|change| change.rule.id == "tool-renamed");
+    let renames: Vec<_> = renamed.filter_map(|change| find_rename(pair, &change.fact)).collect();
     for ListChange { permission, lost, gained } in lists {
         let both =
             lost.iter().map(|tool| (tool, &pair.old, true)).chain(gained.iter().map(|tool| (tool, &pair.new, false)));
         for (tool, facts, is_lost) in both {
-            let own = [format!("tool.{tool}"), format!("tool.{tool}.permission")];
+            let part = format!("tool.{tool}");
+            let former = renames.iter().find(|rename| rename.new == part).map(|rename| rename.old.clone());
+            let own: Vec<_> = [format!("{part}.permission"), part].into_iter().chain(former).collect();
             let of_tool = changes.iter().any(|change| own.contains(&change.fact));
             let is_cause = |change: &&mut ContractChange| match of_tool {
                 true => own.contains(&change.fact),
@@ -145,6 +151,7 @@ fn causes_in_tool(pair: &Pair, changes: &[ContractChange], tool: &str, part: &[&
             };
             derived.iter().map(own).chain([format!("error.{code}")]).collect()
         }
+        ["target", "argument"] => vec![own(&"target.resource")],
         ["hint", _] => changes_below(changes, &format!("tool.{tool}"), &["effect", "resend"]),
         ["task" | "result"] | ["argument", "idempotency_key"] => vec![own(&"effect")],
         ["argument", name, "default"] => vec![format!("tool.{tool}.argument.{name}.optional")],
@@ -166,39 +173,13 @@ fn changes_below(changes: &[ContractChange], above: &str, last: &[&str]) -> Vec<
     below.map(|change| change.fact.clone()).collect()
 }
 
-/// Pairs each part that went with a similar one that came.
+/// Says at each part that went which part it perhaps is by now.
 fn name_renames(pair: &Pair, changes: &mut [ContractChange]) -> Vec<(String, String)> {
-    let part = |change: &ContractChange| {
-        (change.old == Some(Value::Bool(true)) || change.new == Some(Value::Bool(true)))
-            && (change.old.is_none() || change.new.is_none())
-    };
-    let parts: Vec<(String, bool)> = changes
-        .iter()
-        .filter(|change| part(change))
-        .map(|change| (change.fact.clone(), change.new.is_some()))
-        .collect();
     let mut renames = Vec::new();
-    for (old, _) in parts.iter().filter(|(_, is_new)| !is_new) {
-        let above = |fact: &str| fact.rsplit_once('.').map(|(above, _)| above.to_owned());
-        let others = parts.iter().filter(|(fact, is_new)| *is_new && above(fact) == above(old));
-        let scored = others.map(|(new, _)| (likeness(pair, old, new), new));
-        let Some(((same, all), new)) = scored.max_by_key(|((same, all), _)| same * 1_000 / (*all).max(1)) else {
-            continue;
-        };
-        if all > 0
-            && same * 5 >= all * 3
-            && let Some(change) = changes.iter_mut().find(|change| change.fact == *old)
-        {
-            change.message += &format!("; `{new}` is new and has {same} of its {all} facts: perhaps it was renamed");
-            renames.push((old.clone(), new.clone()));
-        }
+    for change in changes.iter_mut().filter(|change| change.old == Some(Value::Bool(true)) && change.new.is_none()) {
+        let Some(Rename { old, new, same, all }) = find_rename(pair, &change.fact) else { continue };
+        change.message += &format!("; `{new}` is new and has {same} of its {all} facts: perhaps it was renamed");
+        renames.push((old, new));
     }
     renames
-}
-
-fn likeness(pair: &Pair, old: &str, new: &str) -> (usize, usize) {
-    let below = format!("{old}.");
-    let of_old: Vec<_> = pair.old.iter().filter_map(|(key, value)| Some((key.strip_prefix(&below)?, value))).collect();
-    let same = of_old.iter().filter(|(key, value)| pair.new.get(&format!("{new}.{key}")) == Some(*value));
-    (same.count(), of_old.len())
 }

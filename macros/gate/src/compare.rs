@@ -5,6 +5,7 @@ use crate::causes;
 use crate::change::ContractChange;
 use crate::forms;
 use crate::pair::{Difference, Facts, Pair, fits, names, text};
+use crate::renames::{Rename, find_rename, find_rename_of, is_same_tool};
 use crate::rules::{ChangeRule, When, rule, rules};
 use crate::severity::{Audience, Severity};
 use crate::texts::is_wording;
@@ -30,7 +31,7 @@ pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange
         let is_framework = is_upgrade && difference.key.starts_with("framework.");
         let users = type_name(&difference.key).map(|name| find_shared_users(&pair, name)).unwrap_or_default();
         let users: Vec<String> = users.into_iter().map(|(_, user)| user).collect();
-        let mut change = change(rule, difference.key.clone(), message(&difference));
+        let mut change = change(rule, difference.key.clone(), message(&pair, &difference));
         if is_unseen_at_routes(&pair, &difference, &users) {
             change.verdicts[Audience::Http as usize] = Severity::Compatible;
         }
@@ -126,6 +127,9 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
         ["tool", _, "task", .., "resend" | "settle_seconds"] => is_unmeasured(pair, key).then_some("unseen-changed"),
         ["tool", _, "permission"] => Some(judge_permission(pair, &before, &after)),
         ["permission", holder, "implies", implied] => Some(judge_implication(pair, holder, implied, new.is_some())),
+        ["tool", _] if find_rename_of(pair, key).is_some_and(|it| is_same_tool(pair, &it.old, &it.new)) => {
+            Some(if new.is_some() { "tool-added" } else { "tool-renamed" })
+        }
         ["tool", tool] if new.is_some() => {
             let effect = text(&pair.new, &format!("tool.{tool}.effect"));
             let permission = text(&pair.new, &format!("tool.{tool}.permission"));
@@ -133,10 +137,7 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
             let changes = !matches!(effect, "read" | "read_task");
             Some(if changes && is_held { "power-added" } else { "tool-added" })
         }
-        ["tool", _, "argument", _] if new.is_some() => {
-            let is_optional = pair.new.contains_key(&format!("{key}.optional"));
-            Some(if is_optional { "argument-widened" } else { "argument-demanded" })
-        }
+        ["tool", _, "argument", _] => judge_argument(pair, key, new.is_some()),
         ["tool", _, "argument", _, "type"] => {
             let fits = admits((&pair.new, &after), (&pair.old, &before));
             let is_same = fits && admits((&pair.old, &before), (&pair.new, &after));
@@ -177,12 +178,7 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
         ["error", code] => Some(judge_error(pair, code, new.is_some())),
         ["error", _, "retry_after_seconds"] if old.is_none() => Some("retry-begun"),
         ["error", _, "retry_after_seconds"] if new.is_none() => Some("retry-ended"),
-        ["reserved", _] => {
-            let names_of =
-                |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
-            let (old, new) = (names_of(old), names_of(new));
-            Some(if old.iter().all(|name| new.contains(name)) { "unseen-changed" } else { "reserved-freed" })
-        }
+        ["reserved", kind] => Some(judge_reserved(pair, kind.trim_end_matches('s'), old, new)),
         ["framework", "refunded"] => Some(if grows(old, new) { "refund-widened" } else { "refund-narrowed" }),
         // More parts in the key of a write: fewer writes count as the same.
         ["framework", "write_key" | "write_key_named"] => {
@@ -194,17 +190,49 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
     }
 }
 
+fn judge_argument(pair: &Pair, key: &str, is_new: bool) -> Option<&'static str> {
+    let is_optional = |key: &str| pair.new.contains_key(&format!("{key}.optional"));
+    match is_new {
+        true => Some(if is_optional(key) { "argument-widened" } else { "argument-demanded" }),
+        false => find_rename(pair, key).filter(|rename| !is_optional(&rename.new)).map(|_| "argument-renamed"),
+    }
+}
+
 fn grows(old: &Option<Value>, new: &Option<Value>) -> bool {
+    lost(old, new).is_empty()
+}
+
+fn lost(old: &Option<Value>, new: &Option<Value>) -> Vec<Value> {
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
     let new = members(new);
-    members(old).iter().all(|member| new.contains(member))
+    members(old).into_iter().filter(|member| !new.contains(member)).collect()
+}
+
+/// `kind` is `tool`, `error` or `value`.
+fn judge_reserved(pair: &Pair, kind: &str, old: &Option<Value>, new: &Option<Value>) -> &'static str {
+    let freed = lost(old, new);
+    let is_taken = |key: &String| {
+        let path: Vec<&str> = key.split('.').collect();
+        path.windows(2).any(|part| part[0] == kind && freed.contains(&part[1].into()))
+    };
+    match (freed.is_empty(), pair.new.keys().any(is_taken)) {
+        (true, _) => "unseen-changed",
+        (false, false) => "reserved-freed",
+        (false, true) => "reserved-taken",
+    }
 }
 
 fn judge_error(pair: &Pair, code: &str, is_new: bool) -> &'static str {
     let (with, without) = if is_new { (&pair.new, &pair.old) } else { (&pair.old, &pair.new) };
     let role = text(with, &format!("error.{code}.role"));
     let plays = |other: &str| !role.is_empty() && text(without, &format!("error.{other}.role")) == role;
-    if names(without, "error").into_iter().any(plays) { "error-renamed" } else { "unseen-changed" }
+    // Some tool answers with the other code in its place.
+    let is_exchanged = find_rename_of(pair, &format!("error.{code}")).is_some_and(|Rename { old, new, .. }| {
+        let has = |facts: &Facts, tool, error| facts.contains_key(&format!("tool.{tool}.{error}"));
+        names(&pair.old, "tool").into_iter().any(|tool| has(&pair.old, tool, &old) && has(&pair.new, tool, &new))
+    });
+    let is_renamed = is_exchanged || names(without, "error").into_iter().any(plays);
+    if is_renamed { "error-renamed" } else { "unseen-changed" }
 }
 
 fn judge_id(pair: &Pair, before: &str, after: &str) -> &'static str {
@@ -317,12 +345,18 @@ fn type_name(key: &str) -> Option<&str> {
     key.strip_prefix("framework.").unwrap_or(key).strip_prefix("type.")?.split('.').next()
 }
 
-fn message(Difference { key, old, new }: &Difference) -> String {
+fn message(pair: &Pair, difference: &Difference) -> String {
+    let Difference { key, old, new } = difference;
     let show = |value: &Value| match value {
         Value::String(text) => format!("`{text}`"),
         other => other.to_string(),
     };
+    // Of a part and of a member of a set, only the presence is a fact.
+    let is_flag = [&pair.old, &pair.new].iter().any(|facts| facts.contains_key(key))
+        && !matches!(difference.path()[..], [.., "implies" | "error" | "revision", _] | [.., "default"]);
     match (old, new) {
+        (None, Some(Value::Bool(true))) if is_flag => format!("`{key}` was false and is true"),
+        (Some(Value::Bool(true)), None) if is_flag => format!("`{key}` was true and is false"),
         (Some(old), Some(new)) => format!("`{key}` was {} and is {}", show(old), show(new)),
         (None, Some(Value::Bool(true))) => format!("`{key}` is new"),
         (None, Some(new)) => format!("`{key}` is new: {}", show(new)),

@@ -15,6 +15,7 @@ mod digest;
 mod document;
 mod forms;
 mod pair;
+mod renames;
 mod rules;
 mod severity;
 mod shape;

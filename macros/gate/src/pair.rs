@@ -125,7 +125,7 @@ pub(crate) fn names<'a>(facts: &'a Facts, above: &str) -> Vec<&'a str> {
     names
 }
 
-fn has_part(facts: &Facts, part: &str) -> bool {
+pub(crate) fn has_part(facts: &Facts, part: &str) -> bool {
     let below = format!("{part}.");
     facts.range(below.clone()..).next().is_some_and(|(key, _)| key.starts_with(&below))
 }

@@ -1,11 +1,8 @@
 //! Judges changes of a tool that depend on its other facts, and finds out whether a program at
 //! `/v1` can notice a change.
 
-use crate::pair::{Difference, Facts, Pair, names, text};
-
-/// Texts of a tool: its calls do not depend on them.
-const TEXTS: [&str; 9] =
-    ["title", "summary", "use_when", "not_when", "returns", "notes", "doc", "after", "usually_ends"];
+use crate::pair::{Difference, Pair, names, text};
+use crate::renames::calls;
 
 /// Returns `None` if the terms of a case changed for a value that existed.
 pub(crate) fn judge_case(pair: &Pair, tool: &str, value: &str) -> Option<&'static str> {
@@ -49,20 +46,15 @@ pub(crate) fn is_unseen_at_routes(pair: &Pair, difference: &Difference, users: &
     let places = if users.is_empty() { std::slice::from_ref(&difference.key) } else { users };
     places.iter().all(|place| match place.split('.').collect::<Vec<_>>()[..] {
         ["tool", tool] => {
-            let is_heir = |other: &&str| calls(&pair.old, tool) == calls(&pair.new, other);
+            let is_heir = |other: &&str| calls(&pair.old, place) == calls(&pair.new, &format!("tool.{other}"));
             !has_route(pair, tool) || (difference.new.is_none() && names(&pair.new, "tool").iter().any(is_heir))
         }
         ["tool", tool, ..] => !has_route(pair, tool),
+        ["reserved", "tools"] => true,
         _ => false,
     })
 }
 
 fn has_route(pair: &Pair, tool: &str) -> bool {
     pair.old.contains_key(&format!("tool.{tool}.http"))
-}
-
-fn calls<'a>(facts: &'a Facts, tool: &str) -> Vec<(&'a str, &'a serde_json::Value)> {
-    let above = format!("tool.{tool}.");
-    let own = facts.iter().filter_map(|(key, value)| Some((key.strip_prefix(&above)?, value)));
-    own.filter(|(key, _)| !TEXTS.contains(&key.rsplit('.').next().unwrap_or_default())).collect()
 }
