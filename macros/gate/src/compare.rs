@@ -199,10 +199,10 @@ fn judge_argument(pair: &Pair, key: &str, is_new: bool) -> Option<&'static str> 
 }
 
 fn grows(old: &Option<Value>, new: &Option<Value>) -> bool {
-    lost(old, new).is_empty()
+    find_lost(old, new).is_empty()
 }
 
-fn lost(old: &Option<Value>, new: &Option<Value>) -> Vec<Value> {
+fn find_lost(old: &Option<Value>, new: &Option<Value>) -> Vec<Value> {
     let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
     let new = members(new);
     members(old).into_iter().filter(|member| !new.contains(member)).collect()
@@ -210,7 +210,7 @@ fn lost(old: &Option<Value>, new: &Option<Value>) -> Vec<Value> {
 
 /// `kind` is `tool`, `error` or `value`.
 fn judge_reserved(pair: &Pair, kind: &str, old: &Option<Value>, new: &Option<Value>) -> &'static str {
-    let freed = lost(old, new);
+    let freed = find_lost(old, new);
     let is_taken = |key: &String| {
         let path: Vec<&str> = key.split('.').collect();
         path.windows(2).any(|part| part[0] == kind && freed.contains(&part[1].into()))

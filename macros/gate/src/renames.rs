@@ -6,9 +6,8 @@ use crate::texts::is_wording;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Texts of a tool: its calls do not depend on them.
-const TEXTS: [&str; 9] =
-    ["title", "summary", "use_when", "not_when", "returns", "notes", "doc", "after", "usually_ends"];
+/// Texts of a tool: its calls do not depend on them. The doc of an argument may have its unit.
+const TEXTS: [&str; 8] = ["title", "summary", "use_when", "not_when", "returns", "notes", "after", "usually_ends"];
 
 pub(crate) struct Rename {
     pub(crate) old: String,
