@@ -45,17 +45,18 @@ impl BooksTools for Library {
     }
 
     async fn show_hall(&self, call: &Call<'_>, args: ShowHallArgs) -> Result<Reply<Hall>, ShowHallError> {
-        let ShowHallArgs { id, place, form } = args;
-        let [mut shelf, mut desk] = [(); 2].map(|()| Shelf { shelf_id: shelf("s-1"), books: vec![], newest: None });
+        let ShowHallArgs { id, r#type: place, form } = args;
+        let [mut shelf, mut desk] =
+            [(); 2].map(|()| Shelf { shelf_id: shelf("s-1"), books: vec![], newest_book: None });
         let mut returned = None;
         match place {
             Place::Shelf => shelf.shelf_id = self::shelf(id.as_str()),
             Place::Listed => shelf.books = vec![book("b-1"), id],
-            Place::Optional => shelf.newest = Some(id),
+            Place::Optional => shelf.newest_book = Some(id),
             Place::Nested => desk.books = vec![id],
             Place::Last => returned = Some(id),
         }
-        let rest = Hall { shelves: Vec::new(), desk: Some(desk), returned };
+        let rest = Hall { shelves: Vec::new(), desk: Some(desk), last_returned: returned };
         Ok(match form {
             Form::Value => Hall { shelves: vec![shelf], ..rest }.into(),
             Form::Rendered => Rendered::of(&Hall { shelves: vec![shelf], ..rest }).reply(call),
@@ -146,10 +147,10 @@ async fn an_id_is_checked_in_every_place_of_a_result_and_in_every_form_of_it() {
             let granted = if *place == Place::Shelf { "s-1" } else { "b-1" };
             // A book's id is no grant of the shelf with the same id.
             for (id, shown) in [(granted, true), ("b-2", false), ("s-2", false), ("b-1", granted == "b-1")] {
-                let arguments = json!({"id": id, "place": place, "form": form});
+                let arguments = json!({"id": id, "type": place, "form": form});
                 let name = arguments.to_string();
-                server.call(&all, "show_hall", arguments.clone()).await.expect("it sees everything");
-                match server.call(&few, "show_hall", arguments).await {
+                server.call(&all, "showHall", arguments.clone()).await.expect("it sees everything");
+                match server.call(&few, "showHall", arguments).await {
                     Ok(hall) => assert!(shown && hall.to_string().contains(id), "{name}: {hall}"),
                     Err(failure) if shown => panic!("{name}: {failure}"),
                     Err(failure) => assert_internal(&failure),
@@ -157,4 +158,19 @@ async fn an_id_is_checked_in_every_place_of_a_result_and_in_every_form_of_it() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_name_that_rust_would_not_take_is_the_name_on_the_wire() {
+    let (server, [few, _]) = library().await;
+    for (place, at) in [("optional", "/shelves/0/newestBook"), ("last", "/last-returned")] {
+        let hall = server.call(&few, "showHall", json!({"id": "b-1", "type": place, "form": "JOINED"})).await;
+        assert_eq!(hall.expect("a hall").pointer(at), Some(&json!("b-1")));
+        let path = format!("/v1/hall?id=b-1&type={place}&form=value");
+        let twin = server.v1(&server.sign(&few, "GET", &path)).await;
+        assert_eq!(twin.body.pointer(at), Some(&json!("b-1")), "{twin:?}");
+    }
+    let refused = server.call(&few, "showHall", json!({"id": "b-1", "Type": "last", "form": "value"})).await;
+    let message = refused.expect_err("a misspelt name")["message"].to_string();
+    assert!(message.contains("`type` is required") && message.contains("`Type` is no argument"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! Emits the arguments: one struct for each tool, which reads the client's values by name.
 
-use crate::tokens::{args_name, camel, doc, field_ty, ident, number, shout};
+use crate::tokens::{args_name, camel, doc, field_ty, ident, member, number, rename, shout};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use serde_json::Value;
@@ -14,11 +14,13 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 fn arguments(tool: &ToolSpec) -> TokenStream {
     let name = args_name(tool);
     let text = doc(&format!("The arguments of `{}`.", tool.name));
-    let names: Vec<_> = tool.args.iter().map(|field| ident(&field.name)).collect();
+    let names: Vec<_> = tool.args.iter().map(|field| member(&field.name)).collect();
     let fields = tool.args.iter().map(|field| {
-        let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
-        let skip = (tool.task().is_some() && field.name == "idempotency_key").then(|| quote!(#[serde(skip)]));
-        quote!(#text #skip pub #name: #ty)
+        let (name, text, ty) = (member(&field.name), doc(&field.doc), field_ty(field));
+        let is_key = field.name == "idempotency_key";
+        let form = if is_key { Some(quote!(#[serde(skip)])) } else { rename(&field.name) };
+        let form = form.filter(|_| tool.task().is_some());
+        quote!(#text #form pub #name: #ty)
     });
     // The identifier is hygienic, because an argument may have the same name.
     let from = Ident::new(if tool.args.is_empty() { "_from" } else { "from" }, Span::mixed_site());

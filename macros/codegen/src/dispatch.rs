@@ -1,7 +1,7 @@
 //! Emits the dispatch: the path from the name of a tool through the pipeline to its handler.
 
 use crate::handlers::trait_name;
-use crate::tokens::{args_name, camel, handler_domains, ident};
+use crate::tokens::{args_name, camel, handler_domains, ident, member};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, TargetSpec, TaskSpec, ToolSpec};
@@ -55,7 +55,7 @@ fn tool(domain: &Domain, tool: &ToolSpec) -> TokenStream {
     let (marker, args) = (marker(tool), args_name(tool));
     let (proof, target, require) = match &tool.target {
         Some(TargetSpec { resource, arg, requires }) => {
-            let (id, arg) = (ident(&resource.id.name), ident(arg));
+            let (id, arg) = (ident(&resource.id.name), member(arg));
             let capability = requires.as_ref().map_or_else(
                 || quote!(None),
                 |name| {
@@ -109,7 +109,7 @@ fn marker(tool: &ToolSpec) -> Ident {
 }
 
 fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStream) {
-    let (method, handlers, args) = (ident(&tool.name), trait_name(domain), args_name(tool));
+    let (method, handlers, args) = (member(&tool.name), trait_name(domain), args_name(tool));
     let proof = tool.target.is_some().then(|| quote!(proof,));
     match &tool.effect {
         EffectSpec::ReadTask => (
@@ -123,7 +123,7 @@ fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStrea
             let case = select.as_ref().map_or_else(
                 || quote!(""),
                 |select| {
-                    let select = ident(select);
+                    let select = member(select);
                     quote!(args.#select.as_str())
                 },
             );

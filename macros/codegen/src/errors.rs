@@ -1,6 +1,6 @@
 //! Emits the error types.
 
-use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, option, shout};
+use crate::tokens::{camel, doc, field_ty, is_handled, member, number, option, shout};
 use crate::words;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -68,7 +68,7 @@ fn own(tool: &ToolSpec, internal: Option<&Ident>) -> TokenStream {
     let variants = own().map(|error| {
         let (variant, text) = (camel(&error.code), doc(&error.meaning));
         let fields = error.fields.iter().map(|field| {
-            let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
+            let (name, text, ty) = (member(&field.name), doc(&field.doc), field_ty(field));
             quote!(#text #name: #ty)
         });
         quote! {
@@ -82,7 +82,7 @@ fn own(tool: &ToolSpec, internal: Option<&Ident>) -> TokenStream {
     });
     let arms = own().map(|error| {
         let (variant, row) = (camel(&error.code), self::name(error));
-        let names: Vec<_> = error.fields.iter().map(|field| ident(&field.name)).collect();
+        let names: Vec<_> = error.fields.iter().map(|field| member(&field.name)).collect();
         let keys = error.fields.iter().map(|field| &field.name);
         let told =
             |field: &&Field| matches!(field.ty, Type::Timestamp) && error.remedy.contains(&format!("{{{}}}", field.name));

@@ -1,6 +1,6 @@
 //! Emits the handler traits that a maintainer implements, one for each file of `tools/`.
 
-use crate::tokens::{args_name, camel, doc, handler_domains, ident};
+use crate::tokens::{args_name, camel, doc, handler_domains, ident, member};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, ToolSpec};
@@ -72,7 +72,7 @@ fn handlers(domain: &Domain, tools: &[&ToolSpec]) -> TokenStream {
 }
 
 fn method(tool: &ToolSpec) -> TokenStream {
-    let name = ident(&tool.name);
+    let name = member(&tool.name);
     let text = doc(&format!("{}\n\nSpec: `{}`", tool.summary, tool.source));
     let (args, error) = (args_name(tool), format_ident!("{}Error", camel(&tool.name)));
     let target = tool.target.as_ref().map(|target| {

@@ -1,6 +1,6 @@
 //! Emits where each type of a result has ids of targets, so that the pipeline can check them.
 
-use crate::tokens::ident;
+use crate::tokens::{ident, member};
 use proc_macro2::TokenStream;
 use quote::quote;
 use toolwarrant_reader::RUNTIME_TYPES;
@@ -29,7 +29,7 @@ fn target_ids(contract: &Contract, NamedType { name, kind, .. }: &NamedType) -> 
 }
 
 fn visit(field: &Field) -> TokenStream {
-    let name = ident(&field.name);
+    let name = member(&field.name);
     quote!(rt::reply::TargetIds::visit_ids(&self.#name, visit);)
 }
 

@@ -2,11 +2,27 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
-use toolwarrant_reader::pascal;
+use toolwarrant_reader::{is_keyword, pascal, snake};
 
 pub(crate) fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
+}
+
+/// Returns the name in Rust of a tool, an argument or a field.
+pub(crate) fn member(name: &str) -> Ident {
+    let name = snake(name);
+    match name.as_str() {
+        "self" | "super" | "crate" => format_ident!("{name}_"),
+        keyword if is_keyword(keyword) => Ident::new_raw(keyword, Span::call_site()),
+        name => ident(name),
+    }
+}
+
+/// Returns the attribute of a field that has another name on the wire.
+pub(crate) fn rename(name: &str) -> Option<TokenStream> {
+    (member(name).unraw() != *name).then(|| quote!(#[serde(rename = #name)]))
 }
 
 pub(crate) fn camel(name: &str) -> Ident {
@@ -14,7 +30,7 @@ pub(crate) fn camel(name: &str) -> Ident {
 }
 
 pub(crate) fn shout(name: &str) -> Ident {
-    ident(&name.to_ascii_uppercase())
+    ident(&snake(name).to_ascii_uppercase())
 }
 
 pub(crate) fn args_name(tool: &ToolSpec) -> Ident {

@@ -1,6 +1,6 @@
 //! Emits the named types.
 
-use crate::tokens::{camel, doc, field_ty, ident, number};
+use crate::tokens::{camel, doc, field_ty, ident, member, number, rename};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
@@ -73,8 +73,9 @@ fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
     let (name, text) = (ident(name), doc(text));
     let list = fields.first().and_then(|first| list(&name, first));
     let fields = fields.iter().map(|field| {
-        let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
-        quote!(#text pub #name: #ty)
+        let (name, text, ty) = (member(&field.name), doc(&field.doc), field_ty(field));
+        let form = rename(&field.name);
+        quote!(#text #form pub #name: #ty)
     });
     quote! {
         #text

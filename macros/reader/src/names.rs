@@ -1,25 +1,40 @@
 //! Names: their spelling on the wire and in Rust.
 
-/// Spells `set_proxy` as `SetProxy`.
+/// Spells `set_proxy`, `set-proxy` and `setProxy` as `SetProxy`.
 #[must_use]
 pub fn pascal(name: &str) -> String {
-    let capital = |word: &str| {
-        let mut chars = word.chars();
-        chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
-    };
-    name.split('_').map(capital).collect()
+    let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
+    snake(name).split('_').filter(|word| !word.is_empty()).map(capital).collect()
 }
 
-/// Spells `SetProxy` as `set_proxy`.
-pub(crate) fn snake(name: &str) -> String {
-    let mut out = String::new();
-    for (at, c) in name.char_indices() {
-        if c.is_ascii_uppercase() && at > 0 {
+/// Spells `SetProxy`, `set-proxy` and `setProxy` as `set_proxy`. No name in Rust begins with a
+/// digit, so `2d` is spelt `n2d`.
+#[must_use]
+pub fn snake(name: &str) -> String {
+    let mut out = if name.starts_with(|c: char| c.is_ascii_digit()) { "n".to_owned() } else { String::new() };
+    let mut chars = name.chars().peekable();
+    let mut before = '_';
+    while let Some(c) = chars.next() {
+        let begins = c.is_ascii_uppercase()
+            && (before.is_ascii_lowercase()
+                || before.is_ascii_digit()
+                || (before.is_ascii_uppercase() && chars.peek().is_some_and(char::is_ascii_lowercase)));
+        if begins || (c == '-' && before != '_') {
             out.push('_');
         }
-        out.push(c.to_ascii_lowercase());
+        if c != '-' {
+            out.push(c.to_ascii_lowercase());
+        }
+        before = if c == '-' { '_' } else { c };
     }
     out
+}
+
+/// Returns true for a name on the wire that every provider takes.
+pub(crate) fn is_wire(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 /// Adapts an article also.
@@ -48,7 +63,8 @@ pub(crate) fn is_pascal(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-pub(crate) fn is_keyword(name: &str) -> bool {
+#[must_use]
+pub fn is_keyword(name: &str) -> bool {
     const KEYWORDS: &str = "as async await box break const continue crate do dyn else enum extern false final fn for gen if \
         impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \
         type typeof unsafe unsized use virtual where while yield abstract become";

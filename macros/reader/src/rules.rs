@@ -34,8 +34,10 @@ rules! {
     Syntax = "syntax",
     /// Every key is known and has the right type, and no required key is missing.
     Shape = "shape",
-    /// Types are UpperCamelCase, all other names are lower_snake_case. A name is not a Rust keyword
-    /// and is short enough for every client. A file can have the name of a tool on every system.
+    /// Types are UpperCamelCase. Tools, arguments, fields and values have the names that clients
+    /// know, of the characters `A-Za-z0-9_-`. All other names are lower_snake_case and no Rust
+    /// keywords. A name is short enough for every client. A file can have the name of a tool on
+    /// every system.
     Name = "name",
     /// A name is declared once.
     DuplicateName = "duplicate-name",

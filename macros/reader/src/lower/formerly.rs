@@ -21,7 +21,7 @@ fn check_former_names(file: usize, tool: &raw::Tool, report: &mut Report) {
         for name in formerly.names() {
             if taken.contains(&&**name) {
                 report.add(Rule::DuplicateName, place(), format!("`{name}` is or was another argument"), None);
-            } else if !names::is_snake(name) {
+            } else if !names::is_wire(name) {
                 report.add(Rule::Name, place(), format!("`{name}` was no usable name"), None);
             }
             taken.push(name);

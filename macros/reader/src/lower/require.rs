@@ -43,6 +43,16 @@ pub(super) fn require_name(file: usize, name: &At<String>, report: &mut Report) 
     }
 }
 
+/// For tools, arguments, fields and values, which clients know under the name in the file.
+pub(super) fn require_wire_name(file: usize, name: &At<String>, report: &mut Report) {
+    if !names::is_wire(name) {
+        let help =
+            Some("clients take at most 64 of the characters `A-Za-z0-9_-`, of which `_` and `-` do not come first");
+        let message = format!("`{name}` is no usable name", name = **name);
+        report.add(Rule::Name, at(file, name.span()), message, help.map(str::to_owned));
+    }
+}
+
 pub(super) fn tools_of(files: &Files) -> impl Iterator<Item = (usize, &At<raw::Tool>)> {
     (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |tool| (n, tool)))
 }

@@ -9,7 +9,7 @@ mod tasks;
 pub(crate) use lowering::Scope;
 
 use super::derived::FIELDS;
-use super::require::{require_distinct, require_name, require_text};
+use super::require::{require_distinct, require_text, require_wire_name};
 use super::types::FieldPlace;
 use crate::model::{Domain, EffectSpec, ErrorCode, Example, Field, Kind, NamedType, TargetSpec, ToolSpec, Type};
 use crate::raw::{self, At, EffectName, Files, Named};
@@ -94,7 +94,7 @@ impl Lowering<'_> {
     fn tool(&mut self, raw: &At<raw::Tool>) -> Option<ToolSpec> {
         let raw::Tool { name, permission, target, effect, http, task, args, example, .. } = &**raw;
         let raw::Tool { title, summary, use_when, not_when, returns, notes, .. } = &**raw;
-        require_name(self.file, name, self.report);
+        require_wire_name(self.file, name, self.report);
         if let Some(help) = names::refuse_for_windows(name) {
             self.add(Rule::Name, name, format!("no file can be named `{}.json`", **name), Some(help));
         }

@@ -1,7 +1,7 @@
 //! Lowers types and fields.
 
 use super::derived::{self, plain};
-use super::require::{at, require_distinct, require_name, require_text, tools_of};
+use super::require::{at, require_distinct, require_text, require_wire_name, tools_of};
 use crate::model::{Field, Kind, Member, NamedType, StringSpec, Type};
 use crate::names::fill_resource;
 use crate::raw::{self, At, Files, KindName, Named, Unread};
@@ -103,6 +103,7 @@ impl Types {
         place: FieldPlace,
         report: &mut Report,
     ) -> Vec<Field> {
+        require_distinct(file, raw.into_iter().flat_map(Named::keys), report);
         let raw = raw.into_iter().flat_map(Named::iter);
         raw.filter_map(|(name, field)| self.field(file, name, field, place, report)).collect()
     }
@@ -126,7 +127,7 @@ impl Types {
         place: FieldPlace,
         report: &mut Report,
     ) -> Option<Field> {
-        require_name(file, name, report);
+        require_wire_name(file, name, report);
         require_text(file, doc, report);
         let ty = self.ty(file, r#type, report)?;
         let is = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|flag| **flag);
@@ -291,7 +292,7 @@ pub(super) fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut
     let Some(raw) = raw else { return Vec::new() };
     require_distinct(file, raw.keys(), report);
     let lower = |(name, doc): (&At<String>, &At<String>)| {
-        require_name(file, name, report);
+        require_wire_name(file, name, report);
         require_text(file, doc, report);
         Member { name: name.to_string(), doc: doc.to_string() }
     };

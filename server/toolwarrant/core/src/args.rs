@@ -112,8 +112,10 @@ fn resembles(name: &str, arguments: &[&'static str]) -> bool {
         words.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
     }
     words.push('_');
-    let shares =
-        |argument: &&str| (lower.len() > 1 && argument.contains(&lower)) || words.contains(&format!("_{argument}_"));
+    let shares = |argument: &&str| {
+        let argument = argument.to_ascii_lowercase();
+        (lower.len() > 1 && argument.contains(&lower)) || words.contains(&format!("_{argument}_"))
+    };
     arguments.iter().any(shares) || nearest(&lower, arguments.iter().copied()).is_some()
 }
 

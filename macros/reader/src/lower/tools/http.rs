@@ -3,6 +3,7 @@
 
 use super::lowering::{Arguments, Lowering};
 use crate::model::{EffectSpec, Field, Http, Type};
+use crate::names::is_wire;
 use crate::raw::At;
 use crate::rules::Rule;
 use toolwarrant_common::suggestion;
@@ -129,6 +130,11 @@ fn is_argument(part: &str) -> bool {
 }
 
 fn is_segment(part: &str) -> bool {
-    let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).unwrap_or(part);
-    !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
+    match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+        Some(argument) => is_wire(argument),
+        None => {
+            let admits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
+            !part.is_empty() && part.bytes().all(admits)
+        }
+    }
 }
