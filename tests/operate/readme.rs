@@ -57,7 +57,8 @@ async fn the_commands_of_the_readme_print_what_it_shows_and_leave_nothing_in_the
     let greeting = server.greeting().await.expect("a line of JSON");
     let url = greeting["url"].as_str().expect("a URL");
 
-    let mut terminal = shell(home.path(), &[use_it, call, connect, "cloudphone refunds\n"].concat(), &[("CLOUDPHONE_URL", url)]);
+    let mut terminal =
+        shell(home.path(), &[use_it, call, connect, "cloudphone refunds\n"].concat(), &[("CLOUDPHONE_URL", url)]);
     let output = terminal.current_dir(home.path()).output().await.expect("a shell");
     let [said, complaints] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!((output.status.code(), &*complaints), (Some(0), ""), "{said}");
@@ -82,7 +83,8 @@ fn assert_shows(printed: &Value, shown: &Value) {
 async fn the_block_for_own_phones_serves_the_phone_that_the_adb_server_has() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(1, &[]).await);
     let serial = double.codes().await.swap_remove(0);
-    let block = include_str!("../../docs/own-phones.md").split("```bash\n").nth(1).expect("a block").split("```").next();
+    let block =
+        include_str!("../../docs/own-phones.md").split("```bash\n").nth(1).expect("a block").split("```").next();
     let server = format!("kind = \"adb\"\\nserver = \"{}\"\\n", double.adb());
     let block = adapt(block.expect("its end"), &[(r#"kind = "adb"\n"#, &server), ("SERIAL >", &format!("{serial} >"))]);
     let bin = home.path().join("bin");

@@ -84,9 +84,10 @@ fn own(tool: &ToolSpec, internal: Option<&Ident>) -> TokenStream {
         let (variant, row) = (camel(&error.code), self::name(error));
         let names: Vec<_> = error.fields.iter().map(|field| member(&field.name)).collect();
         let keys = error.fields.iter().map(|field| &field.name);
-        let told =
-            |field: &&Field| matches!(field.ty, Type::Timestamp) && error.remedy.contains(&format!("{{{}}}", field.name));
-        let moment = error.fields.iter().find(told).filter(|_| error.retryable).map(|field| ident(&field.name));
+        let told = |field: &&Field| {
+            matches!(field.ty, Type::Timestamp) && error.remedy.contains(&format!("{{{}}}", field.name))
+        };
+        let moment = error.fields.iter().find(told).filter(|_| error.retryable).map(|field| member(&field.name));
         let moment = moment.map(|moment| quote!(.repeat_at(#moment)));
         quote! {
             #name::#variant { what, #(#names,)* } => Self::new(&errors::#row, what)#moment #(.with(#keys, #names))*,

@@ -143,7 +143,8 @@ impl Caller<'_> {
             return Err(self.failure(error["data"].clone(), &answer));
         }
         let result = &body["result"];
-        for note in result["content"].as_array().into_iter().flatten().skip(1).filter_map(|item| item["text"].as_str()) {
+        for note in result["content"].as_array().into_iter().flatten().skip(1).filter_map(|item| item["text"].as_str())
+        {
             complain(tool.name, note);
         }
         let text = result["content"][0]["text"].as_str().unwrap_or_default();

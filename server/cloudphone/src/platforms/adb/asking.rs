@@ -145,8 +145,10 @@ mod tests {
             let asked = serve(&path, said);
             let (named, names, running) = Default::default();
             let programs = Arc::new(PhonePrograms { named, names, running, clock: clock.clone() });
-            let (server, connect) =
-                (AdbServer { address: AdbAddress::Unix(path), clock, random: Random::System }, NetworkAddress(address.clone()));
+            let (server, connect) = (
+                AdbServer { address: AdbAddress::Unix(path), clock, random: Random::System },
+                NetworkAddress(address.clone()),
+            );
             let asker = PhoneAsker { server, programs, connect: [connect].into() };
             asker.ask_or_revive(&address, listed, None).await;
             let reconnects = "host-serial:192.0.2.7:5555:reconnect".to_owned();

@@ -1,7 +1,6 @@
 //! One phone as it was read, and the only way to give it commands: each does nothing on another
 //! phone that has its address meanwhile. Start at [`AdbPhones::find`].
 
-use super::asking::ANSWER_WITHIN;
 use super::facts::{BOOTED, NOT_BOOTED, OTHER_PHONE, PhoneFacts, on_marked, start_script};
 use super::row::AdbRow;
 use super::server::{AdbServer, ReadyPhone};
@@ -111,7 +110,7 @@ impl Shell for AdbPhones {
             let (phone, until) = (self.find(id)?, self.until());
             let ran = phone.run(script, until).await;
             let is_late = ran.is_err() && self.server.clock.now() >= until;
-            match is_late && phone.run(":", self.server.clock.now().plus(ANSWER_WITHIN)).await.is_ok() {
+            match is_late && phone.run(":", self.server.soon()).await.is_ok() {
                 true => Err(Unreachable(NO_END.into())),
                 false => ran,
             }

@@ -19,7 +19,7 @@ use toolwarrant::base::hex;
 use toolwarrant::tasks::{Leave, Refusal, Sent};
 use toolwarrant::{Clock, Random, Timestamp};
 
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 const WORD_SECONDS: u8 = 5;
 

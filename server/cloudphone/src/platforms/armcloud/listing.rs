@@ -61,8 +61,7 @@ impl Listing {
         let code = known.code();
         let seat = known.serial().and_then(|seat| seat.parse::<i64>().ok());
         let of_seat = seat.map_or_else(|| json!({"padCode": code}), |seat| json!({"equipmentIds": [seat]}));
-        let (info, seats) =
-            tokio::join!(self.info(code), self.rows::<Pad>(ApiCall::UserPadList, &of_seat));
+        let (info, seats) = tokio::join!(self.info(code), self.rows::<Pad>(ApiCall::UserPadList, &of_seat));
         let (info, seats) = (info?, seats.map_err(to_unreachable)?);
         let is_it = |row: &Pad| if seat.is_some() { row.serial() == known.serial() } else { row.code() == code };
         let (found, recoded) = match (info, seats.rows.into_iter().find(is_it)) {

@@ -54,7 +54,7 @@ impl TestServer {
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
-                let listener = TcpListener::from_std(listener).expect("a listener");
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
                 serve(listener, PeerRouter(router), own, None, async { drop(stopped.await) }).await;
             });
         });

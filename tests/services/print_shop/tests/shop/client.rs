@@ -56,8 +56,11 @@ async fn its_bridge_lists_its_tools_and_says_how_a_key_is_made_for_it() {
 #[tokio::test]
 async fn an_argument_that_no_tool_has_is_left_out_and_the_caller_is_told() {
     let shop = Shop::start().await;
-    let usual: [&[&str]; 3] =
-        [&["list_machines"], &["get_tray", "tray_id=p-1"], &["fill_tray", "tray_id=p-4", "sheets=5", "idempotency_key=k"]];
+    let usual: [&[&str]; 3] = [
+        &["list_machines"],
+        &["get_tray", "tray_id=p-1"],
+        &["fill_tray", "tray_id=p-4", "sheets=5", "idempotency_key=k"],
+    ];
     for arguments in usual {
         for strangers in [&[][..], &["near=here", "\u{202e}x=1"]] {
             let output = client(&shop, &[&["call"], arguments, strangers].concat()).output().await.expect("it runs");
