@@ -9,6 +9,7 @@
 mod cast;
 mod control;
 mod fleet;
+mod handset;
 mod journal;
 mod phone;
 mod picture;

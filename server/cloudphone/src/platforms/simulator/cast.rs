@@ -22,13 +22,13 @@
 //! | 20 | Rotating | timeout | success_unverified | success | success | success |
 //! | 23 | Refusing | failed | failed | failed | failed | failed |
 
-use super::fleet::mix;
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, Proxy, ProxyScheme};
 use crate::phones::port::DeviceReading;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::Timestamp;
+use toolwarrant::base::SplitMix;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 
@@ -201,3 +201,8 @@ const UNKNOWN: DeviceSpec = DeviceSpec {
     screen: None,
     region: None,
 };
+
+/// Mixes numbers, but not for secrets.
+pub(super) fn mix(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    numbers.into_iter().fold(0, |mixed, number| SplitMix(mixed ^ number).next())
+}

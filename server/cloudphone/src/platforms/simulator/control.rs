@@ -1,8 +1,8 @@
 //! Commands of the simulated fleet, and readings of their effects.
 
 use super::Sim;
-use super::cast::{Part, ReplyTime, Script, WORK};
-use super::fleet::{self, Network, mix};
+use super::cast::{Part, ReplyTime, Script, WORK, mix};
+use super::fleet::{self, Network};
 use super::phone::{PhoneAt, PhoneEffect, TakenCommand, proxy};
 use crate::phones::contract::{
     Command, DeviceCapability, DeviceId, DeviceState, PowerAction, Proxy, SessionMode, SetProxyArgs,

@@ -82,8 +82,3 @@ impl Network {
         Ipv6Addr::from_bits(0x2001_0db8 << 96 | (self as u128) << 80 | u128::from(host)).into()
     }
 }
-
-/// Mixes numbers, but not for secrets.
-pub(super) fn mix(numbers: impl IntoIterator<Item = u64>) -> u64 {
-    numbers.into_iter().fold(0, |mixed, number| SplitMix(mixed ^ number).next())
-}

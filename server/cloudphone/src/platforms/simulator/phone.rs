@@ -6,7 +6,7 @@
 
 use super::cast::Part;
 use super::fleet;
-use super::screen::ScreenState;
+use super::handset::ScreenState;
 use crate::phones::contract::{Command, DeviceSpec, DeviceState, Proxy, SetProxyArgs};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The pictures of simulated phones, as SVG without scripts, styles and references. Text from
 //! outside gets in through [`escape`] only.
 
-use super::screen::{App, Area, NOTES, SETTINGS, SWITCH, ScreenState};
+use super::handset::{App, Area, NOTES, SETTINGS, SWITCH, ScreenState};
 use crate::phones::contract::{DeviceState, Proxy};
 use crate::phones::port::{DeviceReading, Still, StillSize};
 use std::net::IpAddr;
