@@ -66,7 +66,7 @@ async fn the_commands_of_the_readme_print_what_it_shows_and_leave_nothing_in_the
     assert_shows(&printed, &serde_json::from_str(answer).expect("an object"));
     assert!(said.contains("REFUNDED AT"), "{said}");
     let connected = fs::read_to_string(home.path().join("claude.said")).expect("claude was called");
-    assert_eq!(connected, "mcp add cloudphone -- /path/to/cloudphone stdio --adb\n");
+    assert_eq!(connected, format!("mcp add cloudphone -- {}/target/debug/cloudphone stdio\n", home.path().display()));
     let key = home.path().join("demo.key").metadata().expect("the key is in the folder of the reader");
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
     assert!(home.path().join("data/cloudphone.db").exists());

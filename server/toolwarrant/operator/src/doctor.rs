@@ -307,8 +307,11 @@ impl Diagnosis {
         self.warnings.extend(found);
     }
 
+    /// A command without a server knows of no calls, so the check stands here only if it warns.
     pub(crate) fn warn_of_upstream(&mut self, unavailable: Option<String>) {
-        self.warn(&UPSTREAM, Ok(unavailable.into_iter().collect()));
+        if let Some(why) = unavailable {
+            self.warn(&UPSTREAM, Ok(vec![why]));
+        }
     }
 
     fn list(&mut self, severity: &str, Description(check, holds, remedy): &Description, found: Found) -> Vec<Value> {

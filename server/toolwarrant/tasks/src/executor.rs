@@ -44,7 +44,7 @@ pub trait Executor: Send + Sync + 'static {
         Box::pin(async { Err(Unreadable("this executor does not take readings before a send".into())) })
     }
 
-    /// Sends the write once. Awaits [`Leave::confirm`] right before the first byte leaves, and then
+    /// Sends the write once. Calls [`Leave::confirm`] right before the first byte leaves, and then
     /// sends without waiting for anything else. Does not retry and does not follow redirects.
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent>;
 

@@ -116,10 +116,10 @@ impl Truth {
     }
 
     pub(crate) fn show(&self, seat: Seat) -> Value {
-        let Pad { code, condition, .. } = self.pad(seat);
+        let Pad { code, name, condition, .. } = self.pad(seat);
         let Condition { pad_status, online, cvm_status, proxy } = condition;
         json!({
-            "pad_code": code, "pad_status": pad_status, "online": online, "cvm_status": cvm_status,
+            "pad_code": code, "name": name, "pad_status": pad_status, "online": online, "cvm_status": cvm_status,
             "proxy": proxy.as_ref().map(Proxy::show),
         })
     }

@@ -2,7 +2,7 @@
 
 use super::options::{LogOptions, ServeOptions};
 use crate::config::Config;
-use crate::data::is_begun;
+use crate::data::{SOCKET, is_begun};
 use crate::flags;
 use crate::names::Names;
 use crate::place::StoreOptions;
@@ -79,7 +79,7 @@ impl Folders<'_> {
         let fleets = || self.fleets.iter().map(|(name, _)| *name);
         let asked = stdio.and_then(|stdio| fleets().find(|name| stdio.get_flag(name)));
         let usual = if self.named.is_none() && stdio.is_some() {
-            let why = format!("without HOME, and with --{}, --{} names the folder", flags::CONFIG, flags::DATA);
+            let why = format!("name a folder with --{}: HOME is not set, or there is --{}", flags::DATA, flags::CONFIG);
             let home = self.home(asked).filter(|_| config.path().is_none());
             vec![home.ok_or_else(|| clap::Error::raw(ErrorKind::MissingRequiredArgument, why))?]
         } else {
@@ -106,10 +106,16 @@ impl Folders<'_> {
 }
 
 /// Returns the data folder: the one that the command line, a variable or the file names, or else
-/// the first of `usual` that is begun. The last one, of the installed service, need not be readable
-/// here. A start begins the first one.
+/// the first of `usual` if it is begun, or else another that a server uses, or else the first that
+/// is begun. The last one, of the installed service, need not be readable here. A start begins the
+/// first one.
 fn choose_folder(named: Option<PathBuf>, starts: bool, usual: &[PathBuf], names: &Names) -> PathBuf {
-    let begun = || usual.iter().find(|folder| is_begun(folder, names));
+    let begun = || {
+        let is_here = |folder: &&PathBuf| Some(*folder) == usual.first();
+        let mut begun = usual.iter().filter(|folder| is_begun(folder, names)).peekable();
+        let first = begun.peek().copied();
+        begun.find(|folder| is_here(folder) || folder.join(SOCKET).exists()).or(first)
+    };
     let installed = || usual.last().filter(|folder| folder.is_dir());
     let chosen = || if starts { None } else { begun().or_else(installed) };
     named.or_else(|| chosen().or(usual.first()).cloned()).unwrap_or_default()
