@@ -3,8 +3,11 @@
 /// Spells `set_proxy`, `set-proxy` and `setProxy` as `SetProxy`.
 #[must_use]
 pub fn pascal(name: &str) -> String {
-    let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
-    snake(name).split('_').filter(|word| !word.is_empty()).map(capital).collect()
+    let capital = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+    };
+    snake(name).split('_').map(capital).collect()
 }
 
 /// Spells `SetProxy`, `set-proxy` and `setProxy` as `set_proxy`. No name in Rust begins with a

@@ -13,7 +13,7 @@ use crate::phones::port::{Platform, PlatformName};
 use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::screens::Screens;
 use crate::phones::writes::Writes;
-use crate::platforms::adb::{self, Adb};
+use crate::platforms::adb::{self, Adb, AdbSettings};
 use crate::platforms::armcloud::Armcloud;
 use crate::platforms::simulator::Sim;
 use anyhow::{Context, Result, bail};
@@ -21,11 +21,9 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, ArgGroup, Args};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::config::Config;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
 use toolwarrant::page::Passes;
@@ -150,7 +148,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         Some(_) if config.path().is_some() => {
             bail!("the folder is that of `stdio --adb`; leave out --config or --data")
         }
-        Some(_) => configuration::platforms(&Config::parse(Path::new("--adb"), every_phone())?)?,
+        Some(switch) => vec![(PlatformName::parse(switch)?, PlatformConfig::Adb(Box::new(AdbSettings::every_phone())))],
         None => configuration::platforms(&config)?,
     };
     let echo = echo(&flags, &random)?;
@@ -218,10 +216,6 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         background.push(Box::pin(listener.serve(std::future::pending())));
     }
     Ok(background.into_iter().fold(service, Service::background))
-}
-
-fn every_phone() -> String {
-    format!("[platform.adb]\nkind = \"adb\"\nonly = [\"*\"]\nserver = \"{}\"\n", adb::local_server())
 }
 
 fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {

@@ -51,8 +51,8 @@ pub(super) fn read(key: &Spanned<String>, table: AdbTable, found: &mut Findings<
             found.add(phone.span(), format!("`only` admits no phone `{}`", phone.get_ref()), Some(help));
         }
     }
-    let power_seconds = check_number("power-seconds", (180, 3_600), table.power_seconds, found);
-    let proxy_seconds = check_number("proxy-seconds", (30, 3_600), table.proxy_seconds, found);
+    let power_seconds = check_number("power-seconds", (AdbSettings::POWER_SECONDS, 3_600), table.power_seconds, found);
+    let proxy_seconds = check_number("proxy-seconds", (AdbSettings::PROXY_SECONDS, 3_600), table.proxy_seconds, found);
     let connect = addresses(table.connect, &only, found);
     Some(AdbSettings {
         server: server.ok()?,

@@ -27,7 +27,7 @@ mod wire;
 pub use address::{AdbAddress, NetworkAddress, NoAdbAddress, NoNetworkAddress};
 pub use lines::{NoPhonePattern, PhonePattern};
 pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
-pub use start::{local_server, start_server};
+pub use start::start_server;
 
 use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
@@ -89,6 +89,27 @@ pub struct AdbSettings {
     /// Phones share addresses, such as behind one router.
     pub shared_address: bool,
     pub programs: AdbPrograms,
+}
+
+impl AdbSettings {
+    pub const POWER_SECONDS: u32 = 180;
+    pub const PROXY_SECONDS: u32 = 30;
+
+    /// Serves every phone behind the adb server of this machine.
+    #[must_use]
+    pub fn every_phone() -> Self {
+        Self {
+            server: start::local_server(),
+            only: vec![PhonePattern::any()],
+            connect: Vec::new(),
+            names: BTreeMap::new(),
+            region: None,
+            power_seconds: Self::POWER_SECONDS,
+            proxy_seconds: Self::PROXY_SECONDS,
+            shared_address: false,
+            programs: AdbPrograms::default(),
+        }
+    }
 }
 
 /// For the report and readings. The deadline of a write adds the settle time.

@@ -65,20 +65,22 @@ pub struct Requests {
     pub unavailable: LastUnavailable,
 }
 
-/// The last call that did not reach its upstream.
+/// The last logged call that did not reach its upstream. A client can cause any number of them, so
+/// the log has one a minute.
 #[derive(Debug, Default)]
 pub struct LastUnavailable(Mutex<Option<(Timestamp, &'static str, Box<str>)>>);
 
 impl LastUnavailable {
-    /// How long the same reason is logged only once.
-    const REPEATED: Duration = Duration::from_mins(1);
+    const LOGGED_EVERY: Duration = Duration::from_mins(1);
 
-    pub(crate) fn note(&self, tool: &'static ToolDef, why: &str, now: Timestamp) {
+    pub(crate) fn note(&self, tool: &'static str, why: &str, now: Timestamp) {
         let mut last = ignore_poison(self.0.lock());
-        let is_known = last.as_ref().is_some_and(|(at, _, known)| **known == *why && now < at.plus(Self::REPEATED));
-        if !is_known {
-            tracing::warn!(tool = tool.name, why, "an upstream cannot be reached");
-            *last = Some((now, tool.name, why.into()));
+        match last.as_ref().is_none_or(|(at, ..)| now >= at.plus(Self::LOGGED_EVERY)) {
+            true => {
+                tracing::warn!(tool, why, "an upstream cannot be reached");
+                *last = Some((now, tool, why.into()));
+            }
+            false => tracing::debug!(tool, why, "an upstream cannot be reached"),
         }
     }
 
@@ -137,6 +139,17 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_calls_without_an_upstream_one_a_minute_is_logged_and_kept() {
+        let last = LastUnavailable::default();
+        for (at, why, kept) in
+            [(1, "off", "off"), (2, "mute", "off"), (60_000, "mute", "off"), (60_001, "mute", "mute")]
+        {
+            last.note("look", why, Timestamp(at));
+            assert_eq!(&*last.last().unwrap().2, kept, "{at}");
+        }
+    }
 
     #[test]
     fn a_duration_is_counted_in_the_span_that_it_is_surely_within() {

@@ -316,7 +316,7 @@ impl<H: Handlers> Pipeline<H> {
         let mut result = result.unwrap_or_else(|| Err(internal_failure(&call, "a handler panicked")));
         match result.as_ref().err().and_then(|failure| Some((failure.def(), failure.cause()?))) {
             Some((def, why)) if def.code == H::CATALOGUE.roles.upstream_unavailable.code => {
-                self.counts.unavailable.note(tool, why, arrived.0);
+                self.counts.unavailable.note(tool.name, why, arrived.0);
             }
             Some((_, cause)) => result = Err(internal_failure(&call, cause)),
             None => {}

@@ -126,7 +126,7 @@ const FOREIGN: Description = Description(
 const UPSTREAM: Description = Description(
     "upstream",
     "each call of the last hour reached its upstream",
-    "do what the reason says; the log has each reason once a minute",
+    "do what the reason says; the log has one such call a minute, and all at the level debug",
 );
 const NOT_EXAMINED: &str = "nothing is known of it. Correct what the reason says, such as the lock of a session, which ends with \
      `SELECT pg_terminate_backend(PROCESS)` or `ROLLBACK PREPARED`; then run `doctor` again";

@@ -41,6 +41,10 @@ impl FromStr for PhonePattern {
 }
 
 impl PhonePattern {
+    pub(super) fn any() -> Self {
+        Self("*".to_owned())
+    }
+
     #[must_use]
     pub fn admits(&self, text: &str) -> bool {
         let is_of_usb = |text: &str| text.starts_with("usb:");

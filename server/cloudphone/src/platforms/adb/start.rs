@@ -1,7 +1,8 @@
 //! Starts the adb server of this machine, with the program `adb` of Android's platform tools.
 
+use super::address::AdbAddress;
 use std::env;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,10 +14,9 @@ const USUAL_PORT: u16 = 5037;
 const START_WITHIN: Duration = Duration::from_secs(20);
 
 /// Returns the address of the adb server that the programs of this machine use.
-#[must_use]
-pub fn local_server() -> SocketAddr {
+pub(super) fn local_server() -> AdbAddress {
     let port = env::var("ANDROID_ADB_SERVER_PORT").ok().and_then(|port| port.parse().ok());
-    (Ipv4Addr::LOCALHOST, port.unwrap_or(USUAL_PORT)).into()
+    AdbAddress::Tcp((Ipv4Addr::LOCALHOST, port.unwrap_or(USUAL_PORT)).into())
 }
 
 /// Does nothing if the server runs. Without `adb`, the list of phones says what is missing.

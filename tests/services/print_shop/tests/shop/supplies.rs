@@ -190,5 +190,5 @@ async fn the_reason_why_a_machine_is_unavailable_is_in_the_log_and_the_doctors_r
     let warned = found["warnings"][0]["found"].as_str().expect("a finding");
     assert!(warned.contains("`get_printer`") && warned.contains("the plug is out"), "{warned}");
     let log = std::fs::read_to_string(shop.data.with_file_name("log")).expect("a log");
-    assert_eq!(log.matches("the plug is out").count(), 1, "a reason is logged once a minute: {log}");
+    assert_eq!(log.matches("the plug is out").count(), 1, "one call is logged a minute: {log}");
 }
