@@ -6,6 +6,7 @@ mod screens;
 mod short;
 mod short_programs;
 mod simulated;
+mod stdio;
 mod writes;
 
 use super::crash::audit::rack::ActJournals;

@@ -50,11 +50,15 @@ impl Bridge {
     /// Starts a bridge that may also serve, as a host does: with these variables, and at `/`. The
     /// only program in PATH can be an `adb` of the test.
     pub(crate) fn over_stdio(home: &Path, flags: &[&str]) -> Self {
+        // No adb server listens there.
+        Self::over_stdio_with_adb(1, home, flags)
+    }
+
+    pub(crate) fn over_stdio_with_adb(port: u16, home: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new(binary());
         command.arg("stdio").args(flags).current_dir("/").env_clear().env("HOME", home).env("PATH", home);
         command.envs([("LOGNAME", "you"), ("USER", "you"), ("SHELL", "/bin/sh"), ("TERM", "dumb")]);
-        // No adb server listens there.
-        Self::run(command.env("ANDROID_ADB_SERVER_PORT", "1"), "cps_")
+        Self::run(command.env("ANDROID_ADB_SERVER_PORT", port.to_string()), "cps_")
     }
 
     fn run(mut command: impl BorrowMut<Command>, secret: &str) -> Self {

@@ -5,7 +5,7 @@ mod door;
 mod fake;
 mod headers;
 mod start;
-mod stdio;
+pub(crate) mod stdio;
 mod transcript;
 
 use crate::harness::bridge::Bridge;
@@ -18,7 +18,7 @@ fn request(id: impl Into<Value>, method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}).to_string()
 }
 
-fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> String {
+pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> String {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
 

@@ -20,7 +20,7 @@ fn folder(home: &TempDir) -> PathBuf {
     home.path().join(".local/share/cloudphone")
 }
 
-async fn begin(bridge: &mut Bridge) -> Vec<Value> {
+pub(crate) async fn begin(bridge: &mut Bridge) -> Vec<Value> {
     let client = json!({"name": "host", "version": "1"});
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
     let begun = bridge.ask(request("begin", "initialize", hello)).await;

@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, screens, simulated, 
     let long = [(restarts, "restarts"), (writes, "writes"), (screens, "screens")];
     let mut wanted: Vec<_> = long.iter().filter(|(load, _)| load.is_some()).map(|(_, part)| *part).collect();
     if wanted.is_empty() {
-        wanted = vec!["short", "short_programs", "copies"];
+        wanted = vec!["short", "short_programs", "copies", "stdio"];
     }
     // Each part has namespaces of its own, so they run at once. Cargo needs no network for tests
     // that are built.
