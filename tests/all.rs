@@ -71,7 +71,6 @@ mod operate {
 mod phones {
     pub(crate) mod devices;
     pub(crate) mod outcomes;
-    pub(crate) mod proxy_hosts;
     pub(crate) mod tasks;
     pub(crate) mod tools;
 }

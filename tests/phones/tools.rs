@@ -144,3 +144,19 @@ async fn listing_tools_touches_no_device() {
     assert_eq!(unreachable["code"], "upstream_unavailable");
     assert_eq!(server.list(&key).await, listed);
 }
+
+#[tokio::test]
+async fn the_host_that_was_checked_is_the_one_that_the_phone_uses() {
+    let (server, key, _) = cast().await;
+    for (sent, used) in [
+        ("[::ffff:8.8.8.8]", "8.8.8.8"),
+        ("[2001:DB8:0::1]", "2001:db8::1"),
+        ("Proxy.Example.COM.", "proxy.example.com"),
+    ] {
+        let proxy = json!({"device_id": "phone-0000001", "scheme": "socks5", "host": sent, "port": 1080});
+        let task = server.call(&key, "set_proxy", proxy).await.expect("accepted");
+        assert_eq!(server.end(&key, &task["task_id"]).await["status"], "success", "{sent}");
+        let phone = server.call(&key, "get_device", json!({"device_id": "phone-0000001"})).await.expect("a phone");
+        assert_eq!(phone["proxy"]["host"], used);
+    }
+}

@@ -4,6 +4,7 @@
 pub mod check;
 pub mod guard;
 pub mod host_program;
+pub mod ledger_adapter;
 pub mod phone_ledger;
 pub mod readings;
 pub mod shell;

@@ -11,8 +11,9 @@ pub mod platforms;
 pub mod port;
 pub mod proxy_hosts;
 pub mod screens;
-#[cfg(test)]
-mod testing;
 pub mod tools;
 pub mod views;
 pub mod writes;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -2,6 +2,7 @@
 
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
+use strum::VariantArray;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PhoneDeed {
@@ -16,7 +17,7 @@ pub enum PhoneDeed {
     ProxyCleared,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Operation {
     SetProxy,
     /// Named by its address, and needs a password.
@@ -28,17 +29,9 @@ pub enum Operation {
     Session,
 }
 
-pub const OPERATIONS: [Operation; 7] = [
-    Operation::SetProxy,
-    Operation::SetSecretProxy,
-    Operation::ClearProxy,
-    Operation::Restart,
-    Operation::Shutdown,
-    Operation::Boot,
-    Operation::Session,
-];
+pub const OPERATIONS: &[Operation] = Operation::VARIANTS;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Mishap {
     None,
     Refuses,
@@ -83,38 +76,10 @@ pub enum Mishap {
     LeavesThroughApp,
 }
 
-pub const MISHAPS: [Mishap; 25] = [
-    Mishap::None,
-    Mishap::Refuses,
-    Mishap::ActsAndRefuses,
-    Mishap::SaysNothing,
-    Mishap::LosesCommand,
-    Mishap::LosesAnswer,
-    Mishap::CutsAnswer,
-    Mishap::Swallows,
-    Mishap::Fails,
-    Mishap::FailsButActs,
-    Mishap::Unsure,
-    Mishap::GivesUp,
-    Mishap::ShowsOnly,
-    Mishap::ActsLate,
-    Mishap::NeverEnds,
-    Mishap::ChangesPlaces,
-    Mishap::ProxyIsDead,
-    Mishap::CannotBeRead,
-    Mishap::IgnoresProxy,
-    Mishap::ProxyLies,
-    Mishap::Rotates,
-    Mishap::Forwarded,
-    Mishap::SharesProxyAddress,
-    Mishap::LeavesThroughNeighbour,
-    Mishap::LeavesThroughApp,
-];
-
 pub(crate) const PROXY: (&str, u16) = ("203.0.113.7", 3128);
 
 pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Mishap)> {
-    operations.iter().flat_map(|operation| MISHAPS.map(|fault| (*operation, fault))).collect()
+    operations.iter().flat_map(|operation| Mishap::VARIANTS.iter().map(|fault| (*operation, *fault))).collect()
 }
 
 impl Operation {

@@ -14,7 +14,7 @@ mod play;
 mod rig;
 mod screen;
 
-pub use case::{MISHAPS, Mishap, OPERATIONS, Operation, PhoneDeed};
+pub use case::{Mishap, OPERATIONS, Operation, PhoneDeed};
 pub use judge::CaseEnd;
 pub use rig::Double;
 pub use screen::watch;

@@ -237,7 +237,7 @@ impl Double for Rack {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
     let rack = Rack::new(88, true).await;
-    insta::assert_snapshot!(super::table(rack.clone(), &OPERATIONS).await);
+    insta::assert_snapshot!(super::table(rack.clone(), OPERATIONS).await);
     for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
         let service = line["service"].as_str().unwrap_or_default();
         assert!(service.len() <= 4_000 && service != "host:transport:", "{service}");

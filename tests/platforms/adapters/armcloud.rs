@@ -237,7 +237,7 @@ impl Double for Account {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_of_armcloud_breaks_a_promise() {
     let account = Account::new(true).await;
-    insta::assert_snapshot!(super::table(account.clone(), &OPERATIONS).await);
+    insta::assert_snapshot!(super::table(account.clone(), OPERATIONS).await);
     // An operation that the platform has given up is final, and so is a refusal.
     let requests = account.platform.requests("").await;
     for (operation, fault, code) in account.staged.lock().expect("no panic").iter() {

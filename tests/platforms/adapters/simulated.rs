@@ -108,7 +108,7 @@ impl Double for Simulated {
 
 #[tokio::test]
 async fn no_fault_of_simulated_phones_breaks_a_promise() {
-    insta::assert_snapshot!(super::table(Arc::new(Simulated::default()), &OPERATIONS).await);
+    insta::assert_snapshot!(super::table(Arc::new(Simulated::default()), OPERATIONS).await);
 }
 
 #[tokio::test]

@@ -102,7 +102,7 @@ impl PhoneReadings {
             }
         };
         let (ran, asked) = tokio::join!(run_whole(shell, &self.random, id, &script), from_phone);
-        let tool = Tool::from_name(&ran?.output);
+        let tool = ran?.output.parse().ok();
         let asked = match (asked, asker(tool), &self.by_server) {
             (Ok(()), Some((Asker::Server, proxy)), Some(reader)) => reader.ask(proxy, url, &pair).await,
             (asked, ..) => asked,

@@ -8,6 +8,7 @@
 
 use crate::phones::contract::DeviceId;
 use crate::phones::port::Unreachable;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use toolwarrant::base::hex;
 use toolwarrant::{BoxFuture, Random};
 
@@ -28,8 +29,9 @@ pub struct Ran {
     pub status: u8,
 }
 
-/// A program with which a phone makes requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A program with which a phone makes requests, in the order in which a phone tries them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Tool {
     /// The only program that can be told to use a proxy.
     Curl,
@@ -38,28 +40,6 @@ pub enum Tool {
     Nc,
     ToyboxNc,
     Missing,
-}
-
-impl Tool {
-    /// In the order in which a phone tries them.
-    pub const ALL: [Self; 6] = [Self::Curl, Self::ToyboxWget, Self::Wget, Self::Nc, Self::ToyboxNc, Self::Missing];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Curl => "curl",
-            Self::ToyboxWget => "toybox-wget",
-            Self::Wget => "wget",
-            Self::Nc => "nc",
-            Self::ToyboxNc => "toybox-nc",
-            Self::Missing => "missing",
-        }
-    }
-
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
-    }
 }
 
 /// Runs a script of one line, which may end in `&`, but not within a comment or a quotation.

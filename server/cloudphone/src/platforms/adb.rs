@@ -30,14 +30,12 @@ pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
 pub use start::start_server;
 
 use crate::adapter_kit::host_program::RunningPrograms;
+use crate::adapter_kit::ledger_adapter::LedgerAdapter;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
-use crate::adapter_kit::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, is_current};
+use crate::adapter_kit::phone_ledger::{KeptRow, Listed, PhoneLedger};
 use crate::adapter_kit::readings::{LedgerReadings, PhoneReadings};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, texts};
-use crate::phones::port::{
-    AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
-    WritePort,
-};
+use crate::phones::port::{DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, WritePort};
 use asking::PhoneAsker;
 use connections::Connections;
 use facts::PhoneFacts;
@@ -56,7 +54,7 @@ use std::time::Duration;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
-use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
+use toolwarrant::{BoxFuture, Clock, Random};
 
 pub struct Adb {
     ledger: Arc<PhoneLedger<AdbRow>>,
@@ -199,18 +197,7 @@ impl Adb {
         }
     }
 
-    fn show(&self, rows: KnownPhones<'_, AdbRow>, see: See<'_>) {
-        let mut seen = Vec::with_capacity(rows.size_hint().1.unwrap_or_default());
-        seen.extend(rows.map(|(id, row, read_at)| self.snapshot(id, row, read_at)));
-        see(&seen);
-    }
-
-    fn snapshot<'a>(&self, id: &DeviceId, row: &'a KeptRow<AdbRow>, read_at: Timestamp) -> &'a Arc<DeviceSnapshot> {
-        let is_known = is_current(read_at, self.clock.now()) && self.refresh.is_reachable();
-        row.made[usize::from(is_known)].get_or_init(|| Arc::new(self.view(id, row, is_known).into()))
-    }
-
-    fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
+    fn describe(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
         let AdbRow { address, state, facts, .. } = row;
         let PhoneFacts { start, model, release, cores, memory_mb, storage_gb, .. } = facts;
         let offered = |is_ready: bool| match is_known {
@@ -268,58 +255,46 @@ impl Adb {
         }
     }
 
-    async fn reread(&self, id: &DeviceId) -> Found {
-        let Some(Listed { row: known, .. }) = self.ledger.get(id) else {
-            let unread = || Unreachable("the adb server was not listed yet".into());
-            return if self.ledger.is_known() { Ok(None) } else { Err(unread()) };
-        };
+    async fn read_again(&self, Listed { id, row: known, .. }: &Listed<AdbRow>) -> Found {
         let (_work, began) = (self.work.begin(id), self.clock.now());
-        match self.listing.read_one(&known).await {
+        match self.listing.read_one(known).await? {
             // Two lists without a phone decide that it has left, however often it is read.
-            Ok(row) if row.state == AdbState::Absent => {
+            row if row.state == AdbState::Absent => {
                 self.refresh.wake();
-                return Ok(Some(Arc::new(self.view(id, &row, true).into())));
+                Ok(Some(Arc::new(self.describe(id, &row, true).into())))
             }
-            Ok(row) => self.ledger.note(row, Vec::new(), began).await,
-            Err(error) => {
-                tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
-                self.refresh.wake();
-                return Ok(Some(Arc::clone(self.snapshot(id, &known, Timestamp(0)))));
+            row => {
+                self.ledger.note(row, Vec::new(), began).await;
+                Ok(None)
             }
         }
-        Ok(self.ledger.get(id).map(|Listed { row, read_at, .. }| Arc::clone(self.snapshot(id, &row, read_at))))
     }
 }
 
-impl ReadPort for Adb {
-    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
-        self.ledger.page(after, limit, |rows| self.show(rows, see));
-        Ok(())
+impl LedgerAdapter for Adb {
+    type Row = AdbRow;
+    type Limits = ();
+
+    const REMEDY: Option<&'static str> = Some(NO_SERVER);
+
+    fn ledger(&self) -> &PhoneLedger<AdbRow> {
+        &self.ledger
     }
 
-    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        self.ledger.find(ids, |rows| self.show(rows, see));
-        Ok(())
+    fn refresh(&self) -> &Refresh<AdbRow> {
+        &self.refresh
     }
 
-    fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let Some(Listed { id, row, read_at }) = self.ledger.get(id) else { return AtHand::Nothing };
-        AtHand::Then(Arc::clone(self.snapshot(&id, &row, read_at)), read_at)
+    fn limits(&self) -> Option<()> {
+        self.refresh.is_reachable().then_some(())
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(self.reread(id))
+    fn view<'a>(&self, id: &DeviceId, row: &'a KeptRow<AdbRow>, limits: Option<&()>) -> &'a Arc<DeviceSnapshot> {
+        let is_known = limits.is_some();
+        row.made[usize::from(is_known)].get_or_init(|| Arc::new(self.describe(id, row, is_known).into()))
     }
 
-    fn has_left(&self, id: &DeviceId) -> bool {
-        self.ledger.has_left(id)
-    }
-
-    fn is_unread(&self) -> bool {
-        !self.ledger.is_known()
-    }
-
-    fn remedy(&self) -> Option<&'static str> {
-        Some(NO_SERVER)
+    fn reread<'a>(&'a self, known: &'a Listed<AdbRow>) -> BoxFuture<'a, Found> {
+        Box::pin(self.read_again(known))
     }
 }

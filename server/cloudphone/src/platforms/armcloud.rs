@@ -16,22 +16,21 @@ pub use api::{ApiSettings, Family};
 pub use sign::{AccountKeys, Scheme};
 
 use crate::adapter_kit::guard::{Guard, GuardLimits};
+use crate::adapter_kit::ledger_adapter::LedgerAdapter;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
-use crate::adapter_kit::phone_ledger::{KnownPhones, Listed, PhoneLedger, Row};
+use crate::adapter_kit::phone_ledger::{KeptRow, Listed, PhoneLedger, Row};
 use crate::adapter_kit::readings::{EverRead, LedgerReadings, PhoneReadings};
 use crate::phones::contract::DeviceId;
-use crate::phones::port::{
-    AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
-};
+use crate::phones::port::{DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, Unreachable};
 use api::{Api, ApiCall};
 use listing::Listing;
-use rows::{Abilities, Pad, Reach, UnservedOperations};
+use rows::{Abilities, Pad, UnservedOperations};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::hex;
 use toolwarrant::files::ServiceFiles;
-use toolwarrant::{BoxFuture, Clock};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 
 pub struct Armcloud {
     api: Arc<Api>,
@@ -106,24 +105,6 @@ impl Armcloud {
         Ok(listed.row.code().to_owned())
     }
 
-    fn show(&self, pads: KnownPhones<'_, Pad>, see: See<'_>) {
-        let (reach, unserved, now) = (self.reach(), self.find_unserved(), self.clock.now());
-        let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
-        seen.extend(
-            pads.map(|(id, row, read_at)| self.abilities.snapshot(id, row, reach.of_row(read_at, now), unserved)),
-        );
-        see(&seen);
-    }
-
-    fn snapshot(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<DeviceSnapshot> {
-        let reach = reach.of_row(listed.read_at, self.clock.now());
-        Arc::clone(self.abilities.snapshot(&listed.id, &listed.row, reach, self.find_unserved()))
-    }
-
-    fn reach(&self) -> Reach {
-        if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
-    }
-
     fn withholds(&self, calls: &[ApiCall]) -> bool {
         let now = self.clock.now();
         self.api.list_unserved().iter().any(|(call, until)| calls.contains(call) && now < *until)
@@ -143,61 +124,45 @@ impl Armcloud {
         UnservedOperations(withheld.fold(0, |set, (call, _)| set | operation(call)))
     }
 
-    async fn reread(&self, id: &DeviceId) -> Option<Arc<DeviceSnapshot>> {
-        let known = self.ledger.get(id)?;
-        let read = match self.api.guard().would_refuse() {
-            Some(withheld) => Err(Unreachable(withheld.to_string().into())),
-            None => self.listing.reread(&self.ledger, &known, &self.clock).await,
-        };
-        match read {
-            Ok(listed) => Some(self.snapshot(&listed, Reach::Reachable)),
-            Err(error) => {
-                tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
-                // The list finds out if the platform is back, or the phone gone.
-                self.refresh.wake();
-                Some(self.snapshot(&known, Reach::Unreachable))
-            }
+    async fn read_again(&self, known: &Listed<Pad>) -> Found {
+        if let Some(withheld) = self.api.guard().would_refuse() {
+            return Err(Unreachable(withheld.to_string().into()));
         }
+        self.listing.reread(&self.ledger, known, &self.clock).await.map(|_| None)
     }
 }
 
-impl ReadPort for Armcloud {
-    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
-        self.ledger.page(after, limit, |pads| self.show(pads, see));
-        Ok(())
+impl LedgerAdapter for Armcloud {
+    type Row = Pad;
+    type Limits = UnservedOperations;
+
+    fn ledger(&self) -> &PhoneLedger<Pad> {
+        &self.ledger
     }
 
-    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        self.ledger.find(ids, |pads| self.show(pads, see));
-        Ok(())
+    fn refresh(&self) -> &Refresh<Pad> {
+        &self.refresh
     }
 
-    fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let listed = self.ledger.get(id);
-        listed.map_or(AtHand::Nothing, |listed| AtHand::Then(self.snapshot(&listed, self.reach()), listed.read_at))
+    fn limits(&self) -> Option<UnservedOperations> {
+        self.api.guard().would_refuse().is_none().then(|| self.find_unserved())
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move {
-            match self.reread(id).await {
-                // Without a list, nobody knows that a phone does not exist.
-                None if !self.ledger.is_known() => Err(Unreachable("the platform was not listed yet".into())),
-                found => Ok(found),
-            }
-        })
+    fn view<'a>(
+        &self,
+        id: &DeviceId,
+        row: &'a KeptRow<Pad>,
+        limits: Option<&UnservedOperations>,
+    ) -> &'a Arc<DeviceSnapshot> {
+        self.abilities.snapshot(id, row, limits.copied())
     }
 
-    fn has_left(&self, id: &DeviceId) -> bool {
-        self.ledger.has_left(id)
+    fn reread<'a>(&'a self, known: &'a Listed<Pad>) -> BoxFuture<'a, Found> {
+        Box::pin(self.read_again(known))
     }
 
-    fn is_unread(&self) -> bool {
-        !self.ledger.is_known()
-    }
-
-    fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
-        let until = self.api.guard().would_refuse()?.until()?;
-        Some(until.since(self.clock.now())).filter(|wait| !wait.is_zero())
+    fn pause_end(&self) -> Option<Timestamp> {
+        self.api.guard().would_refuse()?.until()
     }
 }
 

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
+use strum::VariantArray;
 use toolwarrant::http::Expected;
 use url::{Host, Url};
 
@@ -119,7 +120,7 @@ pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<
             let _ = write!(script, "c -x {proxy} {} >/dev/null 2>&1 & ", quote(&expected.url(url.as_str())));
         }
     }
-    for tool in Tool::ALL {
+    for &tool in Tool::VARIANTS {
         let request = match tool {
             Tool::Curl => format!("c {own}"),
             // Not every version knows `-q` and `-T`.
@@ -129,8 +130,8 @@ pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<
             Tool::ToyboxNc => "n toybox nc".to_owned(),
             Tool::Missing => ":".to_owned(),
         };
-        let next = if tool == Tool::Missing { "" } else { "||" };
-        let _ = write!(script, "g {} {request}{next}", tool.as_str());
+        let (name, next): (&str, _) = (tool.into(), if tool == Tool::Missing { "" } else { "||" });
+        let _ = write!(script, "g {name} {request}{next}");
     }
     script + ";wait;echo $t"
 }

@@ -5,7 +5,7 @@ use crate::phones::contract::{Command, SessionMode, SetProxyArgs};
 use crate::phones::port::{
     CheckPort, Exits, PhoneStart, PhoneWrite, Query, ReadPort, Session, SessionError, WritePort,
 };
-use crate::phones::testing::name;
+use crate::phones::tests::name;
 use crate::phones::views::MAX_AGE;
 use crate::platforms::simulator::Sim;
 use std::sync::Mutex;

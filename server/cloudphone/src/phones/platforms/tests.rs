@@ -1,5 +1,5 @@
 use super::*;
-use crate::phones::testing::{Staged, id, name, phone};
+use crate::phones::tests::{Staged, id, name, phone};
 use proptest::prelude::*;
 
 fn fleet(ids: &[String], names: &[&str]) -> Platforms {

@@ -119,7 +119,7 @@ mod tests {
     use crate::phones::platforms::Platforms;
     use crate::phones::port::ReadPort;
     use crate::phones::proxy_hosts::ProxyHosts;
-    use crate::phones::testing::name;
+    use crate::phones::tests::name;
     use crate::platforms::simulator::Sim;
     use toolwarrant::handler::Resource;
     use toolwarrant::{Clock, Timestamp};

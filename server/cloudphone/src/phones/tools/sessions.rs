@@ -73,7 +73,7 @@ fn what(error: &SessionError) -> &'static str {
 mod tests {
     use super::*;
     use crate::phones::port::ReadPort;
-    use crate::phones::testing::name;
+    use crate::phones::tests::name;
     use crate::platforms::simulator::Sim;
     use toolwarrant::{Clock, Timestamp};
 

@@ -1,7 +1,7 @@
 //! The readings that are evidence, row by row.
 
 use super::*;
-use crate::phones::testing::{Staged, name, phone};
+use crate::phones::tests::{Staged, name, phone};
 use Verdict::{Absent, Present, Undecidable, Unreadable as Unread};
 use toolwarrant::tasks::{Leave, Parsed, TaskId};
 use toolwarrant::text::Secret;

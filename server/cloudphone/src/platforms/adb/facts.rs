@@ -5,6 +5,7 @@ use crate::adapter_kit::readings::{START, start_of};
 use crate::phones::port::PhoneStart;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr};
 use toolwarrant::text::Untrusted;
 
 /// A phone that does not say that it has booted counts as booting until then.
@@ -54,19 +55,13 @@ pub(super) struct PhoneFacts {
     pub(super) netcat: Option<Netcat>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// As a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
 pub(super) enum Netcat {
+    #[strum(serialize = "nc")]
     Nc,
+    #[strum(serialize = "toybox nc")]
     ToyboxNc,
-}
-
-impl Netcat {
-    pub(super) fn command(self) -> &'static str {
-        match self {
-            Self::Nc => "nc",
-            Self::ToyboxNc => "toybox nc",
-        }
-    }
 }
 
 const START_FOLLOWS: &str = "\nstart=\n";
@@ -155,7 +150,7 @@ impl PhoneFacts {
             cores: value("cores").parse().ok().filter(|count| *count > 0),
             memory_mb: kilobytes("memory").map(|count| count >> 10),
             storage_gb: kilobytes("storage").map(|count| count >> 20),
-            netcat: [Netcat::Nc, Netcat::ToyboxNc].into_iter().find(|netcat| netcat.command() == value("netcat")),
+            netcat: value("netcat").parse().ok(),
         };
         let start = start.map(|start| start.on(facts.name()));
         Some((facts, start))

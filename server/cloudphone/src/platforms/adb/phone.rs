@@ -127,7 +127,8 @@ impl Dial for AdbPhones {
     ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>> {
         Box::pin(async move {
             let phone = self.find(id)?;
-            let netcat = phone.row.facts.netcat.ok_or_else(|| Unreachable("the phone has no nc".into()))?.command();
+            let netcat = phone.row.facts.netcat.ok_or_else(|| Unreachable("the phone has no nc".into()))?;
+            let netcat: &str = netcat.into();
             // A host that begins with `-` is no option.
             let command = phone.guard(&format!("{netcat} -w {CONNECTION_SECONDS} -- {} {port}", quote(host)));
             let stream = self.server.reach(&phone.row.address, self.until()).await?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct AdbRow {
+pub struct AdbRow {
     pub(super) address: PhoneAddress,
     pub(super) state: AdbState,
     pub(super) facts: PhoneFacts,

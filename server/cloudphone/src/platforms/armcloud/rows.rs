@@ -10,7 +10,7 @@ mod pad;
 mod views;
 
 pub use pad::{Pad, PadViews};
-pub use views::{Abilities, Reach, UnservedOperations};
+pub use views::{Abilities, UnservedOperations};
 
 #[cfg(test)]
 mod tests;

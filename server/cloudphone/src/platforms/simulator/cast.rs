@@ -27,12 +27,13 @@ use crate::phones::port::DeviceReading;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+use strum::VariantArray;
 use toolwarrant::Timestamp;
 use toolwarrant::base::SplitMix;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Part {
     Plain,
     /// Offers only power until it is booted.
@@ -70,31 +71,7 @@ pub enum Part {
     Refusing,
 }
 
-pub const CAST: [Part; 23] = [
-    Part::Plain,
-    Part::Stopped,
-    Part::Booting,
-    Part::Unreadable,
-    Part::WithoutProxy,
-    Part::WithoutPower,
-    Part::WithoutSession,
-    Part::WithoutRestart,
-    Part::HttpProxyOnly,
-    Part::Proxied,
-    Part::Reticent,
-    Part::HostileName,
-    Part::Swallowing,
-    Part::Failing,
-    Part::ErringButActing,
-    Part::LosingCommands,
-    Part::LosingAnswers,
-    Part::Late,
-    Part::Leaking,
-    Part::Rotating,
-    Part::Flapping,
-    Part::Slow,
-    Part::Refusing,
-];
+pub const CAST: &[Part] = Part::VARIANTS;
 
 /// From a command to its answer, and to the effect on an honest phone.
 pub(super) const WORK: Duration = Duration::from_secs(5);

@@ -101,7 +101,7 @@ impl Row for Pad {
     }
 }
 
-/// Made once per row: for a current row, and for an old row or a silent platform.
+/// Made once per row: for an old row or a silent platform, and for a current row.
 #[derive(Debug, Default)]
 pub struct PadViews {
     pub(super) usual: [OnceLock<Arc<DeviceSnapshot>>; 2],

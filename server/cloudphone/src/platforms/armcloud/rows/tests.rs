@@ -2,13 +2,11 @@
 
 use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
 use super::*;
-use crate::adapter_kit::phone_ledger::{KeptRow, Row, SHOWN_FOR};
+use crate::adapter_kit::phone_ledger::{KeptRow, Row};
 use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
 use crate::phones::port::DeviceReading;
 use crate::platforms::armcloud::api::Rows;
 use std::fmt::Write;
-use std::time::Duration;
-use toolwarrant::Timestamp;
 use toolwarrant::base::json;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
@@ -69,11 +67,11 @@ fn network_storage() -> Abilities {
     Abilities { on_off: vec!["ACN".to_owned()], ..Abilities::default() }
 }
 
-const NOW: Timestamp = Timestamp(1_000_000);
+const CURRENT: Option<UnservedOperations> = Some(UnservedOperations(0));
 
 fn snapshot_of(code: &str, row: &str) -> DeviceReading {
     let row = pad(&format!(r#"{{"padCode":"{code}",{row}}}"#));
-    network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
+    network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, CURRENT)
 }
 
 /// Writes two letters for a flag that is true, and two points if it is worth waiting.
@@ -148,7 +146,6 @@ fn nothing_promises_more_with_a_second_number() {
 #[test]
 fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
     let known = r#""padName":"One","imageVersion":"android14","padGrade":"m2-3","idcCode":"001""#;
-    let late = NOW.plus(SHOWN_FOR + Duration::from_millis(1));
     for (status, shown, unshown, state) in [
         (10, Flag::Offered, Flag::Unreachable, DeviceState::Running),
         (11, Flag::Passing("the phone is restarting"), Flag::Unreachable, DeviceState::Restarting),
@@ -156,12 +153,8 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
     ] {
         let row = KeptRow::from(pad(&format!(r#"{{"padCode":"AC1","padStatus":{status},{known}}}"#)));
         let id = DeviceId::new("n-ac1").ok().unwrap();
-        for (now, reach, flag, state) in [
-            (NOW.plus(SHOWN_FOR), Reach::Reachable, &shown, Some(state)),
-            (late, Reach::Reachable, &unshown, None),
-            (NOW, Reach::Unreachable, &unshown, None),
-        ] {
-            let snapshot = network_storage().snapshot(&id, &row, reach.of_row(NOW, now), UnservedOperations::default());
+        for (unserved, flag, state) in [(CURRENT, &shown, Some(state)), (None, &unshown, None)] {
+            let snapshot = network_storage().snapshot(&id, &row, unserved);
             assert_eq!(snapshot.state, state);
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
@@ -201,11 +194,9 @@ fn a_version_of_android_is_its_number() {
 fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
     let (abilities, id) = (Abilities::default(), DeviceId::new("n-1").ok().unwrap());
     let row = KeptRow::from(pad(r#"{"padCode":"AC1","padStatus":10}"#));
-    let all = UnservedOperations::default();
-    let [shown, unshown] =
-        [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.snapshot(&id, &row, reach, all));
-    assert!(std::ptr::eq(shown, abilities.snapshot(&id, &row, Reach::Reachable, all)));
-    assert!(std::ptr::eq(unshown, abilities.snapshot(&id, &row, Reach::Unreachable, all)));
+    let [shown, unshown] = [CURRENT, None].map(|unserved| abilities.snapshot(&id, &row, unserved));
+    assert!(std::ptr::eq(shown, abilities.snapshot(&id, &row, CURRENT)));
+    assert!(std::ptr::eq(unshown, abilities.snapshot(&id, &row, None)));
     assert_ne!(shown, unshown);
 }
 

@@ -2,12 +2,11 @@
 
 use super::conditions::{Condition, Remedy, condition};
 use super::pad::{Pad, PadViews};
-use crate::adapter_kit::phone_ledger::{KeptRow, Row, is_current};
+use crate::adapter_kit::phone_ledger::{KeptRow, Row};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use std::borrow::Cow;
 use std::sync::Arc;
-use toolwarrant::Timestamp;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 
@@ -17,12 +16,6 @@ pub struct Abilities {
     /// pads (`ACN`), on VMOS pads that are paid by time. Lists do not identify them.
     pub on_off: Vec<String>,
     pub paces: Paces,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    Reachable,
-    Unreachable,
 }
 
 /// One bit each.
@@ -51,54 +44,36 @@ impl UnservedOperations {
 
 const NOT_SERVED: &str = "the platform does not serve this operation at present, and is asked again within an hour";
 
-impl Reach {
-    /// Limits the reach: an old row does not show that its phone can be reached.
-    #[must_use]
-    pub fn of_row(self, read_at: Timestamp, now: Timestamp) -> Self {
-        if is_current(read_at, now) { self } else { Self::Unreachable }
-    }
-}
-
 impl Abilities {
     fn has_on_off(&self, code: &str) -> bool {
         self.on_off.iter().any(|prefix| code.starts_with(prefix.as_str()))
     }
 
+    /// Without a set of operations, the row may be out of date.
     pub fn snapshot<'a>(
         &self,
         id: &DeviceId,
         row: &'a KeptRow<Pad>,
-        reach: Reach,
-        unserved: UnservedOperations,
+        unserved: Option<UnservedOperations>,
     ) -> &'a Arc<DeviceSnapshot> {
         let PadViews { usual, limited } = &row.made;
-        let view = match (reach, unserved.0) {
-            (Reach::Reachable, set @ 1..32) => &limited.get_or_init(Box::default)[usize::from(set)],
-            _ => &usual[reach as usize],
+        let view = match unserved {
+            Some(UnservedOperations(set @ 1..32)) => &limited.get_or_init(Box::default)[usize::from(set)],
+            _ => &usual[usize::from(unserved.is_some())],
         };
-        view.get_or_init(|| {
-            let mut reading = self.reading(id, row, reach);
-            if reach == Reach::Reachable && unserved != UnservedOperations::default() {
-                limit(&mut reading, unserved);
-            }
-            Arc::new(reading.into())
-        })
+        view.get_or_init(|| Arc::new(self.reading(id, row, unserved).into()))
     }
 
     #[must_use]
-    pub fn reading(&self, id: &DeviceId, row: &Pad, reach: Reach) -> DeviceReading {
+    pub fn reading(&self, id: &DeviceId, row: &Pad, unserved: Option<UnservedOperations>) -> DeviceReading {
         let condition = condition(row.pad_status, row.cvm_status, row.online);
         let offers = self.offers(row, condition);
-        let (state, offers) = match reach {
-            Reach::Reachable => (condition.state, offers),
-            Reach::Unreachable => (None, unreachable(offers)),
-        };
         let has_on_off = self.has_on_off(row.code());
-        DeviceReading {
+        let mut reading = DeviceReading {
             id: id.clone(),
             name: row.pad_name.clone().unwrap_or_else(|| Untrusted::clean(row.code())),
-            state,
-            offers,
+            state: condition.state.filter(|_| unserved.is_some()),
+            offers: if unserved.is_some() { offers } else { unreachable(offers) },
             spec: Arc::new(row.spec()),
             power_actions: Cow::Borrowed(if has_on_off { PowerAction::ALL } else { &[PowerAction::Restart] }),
             // `http-relay` is plain HTTP to the proxy.
@@ -107,7 +82,11 @@ impl Abilities {
             // A token of the platform always lets its holder send input.
             session_modes: Cow::Borrowed(&[SessionMode::Control]),
             paces: self.paces,
+        };
+        if let Some(unserved @ UnservedOperations(1..)) = unserved {
+            limit(&mut reading, unserved);
         }
+        reading
     }
 
     /// Returns the flags. In a condition that passes, calls can be repeated.

@@ -1,4 +1,4 @@
-//! A platform for the tests of this module: it shows what a test sets.
+//! A platform for tests: it shows what a test sets.
 
 use super::contract::{Command, DeviceId, DeviceSpec, DeviceState, SessionMode, SetProxyArgs};
 use super::port::{
@@ -15,15 +15,15 @@ use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
 /// `None` stands for a value that cannot be read.
 #[derive(Default)]
-pub(super) struct Staged {
-    pub(super) phones: Option<Vec<Arc<DeviceSnapshot>>>,
-    pub(super) own: Option<&'static str>,
-    pub(super) through: Option<&'static str>,
-    pub(super) boot: Option<&'static str>,
-    pub(super) unread: Option<&'static str>,
-    pub(super) age: Option<u64>,
-    pub(super) direct: Option<IpAddr>,
-    pub(super) asked: Mutex<Vec<(TaskId, Option<String>)>>,
+pub(crate) struct Staged {
+    pub(crate) phones: Option<Vec<Arc<DeviceSnapshot>>>,
+    pub(crate) own: Option<&'static str>,
+    pub(crate) through: Option<&'static str>,
+    pub(crate) boot: Option<&'static str>,
+    pub(crate) unread: Option<&'static str>,
+    pub(crate) age: Option<u64>,
+    pub(crate) direct: Option<IpAddr>,
+    pub(crate) asked: Mutex<Vec<(TaskId, Option<String>)>>,
 }
 
 fn stage<T>(reading: Option<T>) -> Result<T, Unreachable> {
@@ -96,15 +96,15 @@ impl CheckPort for Staged {
     }
 }
 
-pub(super) fn id(text: &str) -> DeviceId {
+pub(crate) fn id(text: &str) -> DeviceId {
     DeviceId::new(text).ok().unwrap()
 }
 
-pub(super) fn name(text: &str) -> PlatformName {
+pub(crate) fn name(text: &str) -> PlatformName {
     PlatformName::parse(text).unwrap()
 }
 
-pub(super) fn phone(text: &str, state: Option<DeviceState>) -> Arc<DeviceSnapshot> {
+pub(crate) fn phone(text: &str, state: Option<DeviceState>) -> Arc<DeviceSnapshot> {
     let spec = DeviceSpec {
         model: None,
         os_version: None,
