@@ -91,6 +91,7 @@ mod platforms {
 
 mod services {
     pub(crate) mod library;
+    pub(crate) mod notes;
     pub(crate) mod outside;
     pub(crate) mod rolling;
     pub(crate) mod upgrade;

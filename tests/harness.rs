@@ -77,7 +77,7 @@ pub(crate) async fn serve_page(
     serve_service(compose, tenants).await
 }
 
-async fn serve_service<H: Handlers>(
+pub(crate) async fn serve_service<H: Handlers>(
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H>,
     tenants: Vec<Tenant>,
 ) -> (Server, Vec<Vec<Key>>) {

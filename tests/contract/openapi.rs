@@ -155,6 +155,7 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
             let successes: &[u16] = match tool.effect {
                 EffectSpec::Read | EffectSpec::ReadTask => &[200],
                 EffectSpec::Issue => &[201],
+                EffectSpec::Act(_) => &[200],
                 EffectSpec::Task(_) => &[200, 202],
             };
             let of_requests =

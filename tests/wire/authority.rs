@@ -28,7 +28,7 @@ fn tenant() -> Tenant {
 }
 
 /// With the code that a call of the application gets from then on.
-const TAKEN: [(&str, &str); 4] = [
+pub(crate) const TAKEN: [(&str, &str); 4] = [
     ("the key", "unauthenticated"),
     ("the secret", "unauthenticated"),
     ("the permissions", "forbidden"),

@@ -9,7 +9,7 @@ use toolwarrant_reader::model::{
     Contract, EffectSpec, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec,
     ToolSpec,
 };
-use toolwarrant_reader::{ROLES, description, input_schema, instructions, output_schema, schema_text};
+use toolwarrant_reader::{OUTCOME_UNKNOWN, ROLES, description, input_schema, instructions, output_schema, schema_text};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let ServiceSpec {
@@ -126,8 +126,12 @@ fn phrases(contract: &Contract) -> TokenStream {
 
 fn roles(contract: &Contract) -> TokenStream {
     let roles = ROLES.iter().filter_map(|role| {
-        let (field, error) = (ident(role), errors::name(contract.role(role)?));
-        Some(quote!(#field: &errors::#error,))
+        let (field, error) = (ident(role), contract.role(role).map(|error| errors::name(error)));
+        if *role == OUTCOME_UNKNOWN {
+            let error = option(error.map(|error| quote!(&errors::#error)));
+            return Some(quote!(#field: #error,));
+        }
+        error.map(|error| quote!(#field: &errors::#error,))
     });
     roles.collect()
 }
@@ -170,14 +174,26 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
         });
         quote!(TaskDef { cases: &[#(#cases),*] })
     }));
-    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
+    let hints = match &tool.effect {
+        EffectSpec::Read | EffectSpec::ReadTask => quote!(READ),
+        EffectSpec::Issue => quote!(ISSUE),
+        EffectSpec::Act(HintsSpec { destructive, idempotent, open_world, read_only: _ }) => {
+            quote!(act(#destructive, #idempotent, #open_world))
+        }
+        EffectSpec::Task(_) => {
+            let idempotent = tool.hints().idempotent;
+            quote!(task(#idempotent))
+        }
+    };
+    let acts = matches!(tool.effect, EffectSpec::Act(_));
     quote! {
         ToolDef {
             index: #index,
             name: #name,
             title: #title,
             description: #description,
-            hints: ToolHints { read_only: #read_only, destructive: #destructive, idempotent: #idempotent },
+            hints: ToolHints::#hints,
+            acts: #acts,
             permission: &PERMISSIONS[Permission::#permission as usize],
             target: #target,
             errors: &[#(&errors::#errors),*],

@@ -116,7 +116,7 @@ fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStrea
             None,
             quote!(rt::reading::outcome(call, args.task_id.as_str(), args.wait_seconds.map(WaitSeconds::get)).await),
         ),
-        EffectSpec::Read | EffectSpec::Issue => {
+        EffectSpec::Read | EffectSpec::Act(_) | EffectSpec::Issue => {
             (None, quote!(Outcome::answer(call, #handlers::#method(handlers, call, #proof args).await?)))
         }
         EffectSpec::Task(TaskSpec { select, .. }) => {

@@ -81,7 +81,7 @@ fn method(tool: &ToolSpec) -> TokenStream {
     });
     let result = match tool.effect {
         EffectSpec::Task(_) => quote!(Command),
-        EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Issue => {
+        EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Act(_) | EffectSpec::Issue => {
             let result = ident(&tool.result.name);
             quote!(rt::reply::Reply<#result>)
         }

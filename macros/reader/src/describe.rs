@@ -4,7 +4,7 @@
 //! choose the tool and to call it correctly. The schemas explain arguments, the message of a
 //! failure its remedy, and [`reference()`](crate::reference()) everything.
 
-use crate::model::{Contract, EffectSpec, ErrorCode, Kind, StringSpec, ToolSpec, Type};
+use crate::model::{Contract, EffectSpec, ErrorCode, HintsSpec, Kind, StringSpec, ToolSpec, Type};
 use crate::names::{fill_resource, noun};
 use std::sync::Arc;
 
@@ -24,10 +24,12 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
     let part = |key, text: &str| Part { key, text: fill(contract, tool, text) };
     let requires = tool.target.as_ref().is_some_and(|target| target.requires.is_some());
     let needs = if requires { ("needs_capability", &phrases.needs_capability) } else { ("needs", &phrases.needs) };
-    let (effect, task) = match tool.effect {
-        EffectSpec::Read | EffectSpec::ReadTask => (&*phrases.read, ""),
-        EffectSpec::Issue => ("", ""),
-        EffectSpec::Task(_) => ("", &*phrases.task),
+    let (effect, once, task) = match tool.effect {
+        EffectSpec::Read | EffectSpec::ReadTask => (("read", &*phrases.read), "", ""),
+        EffectSpec::Act(HintsSpec { idempotent: true, .. }) => (("act", &*phrases.act), "", ""),
+        EffectSpec::Act(_) => (("act", &*phrases.act), &*phrases.act_once, ""),
+        EffectSpec::Issue => (("issue", ""), "", ""),
+        EffectSpec::Task(_) => (("task", ""), "", &*phrases.task),
     };
     let lines = vec![
         vec![
@@ -35,7 +37,7 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
             part("use_when", &format!("Use it {}", tool.use_when)),
             part("not_when", &tool.not_when),
         ],
-        vec![part(needs.0, needs.1), part("read", effect)],
+        vec![part(needs.0, needs.1), part(effect.0, effect.1), part("act_once", once)],
         vec![part("args", &arguments(tool))],
         vec![part("task", task), part("returns", &returns(tool))],
         vec![part("notes", &notes(tool))],

@@ -57,13 +57,13 @@ pub fn list_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String
 }
 
 fn annotations(tool: &ToolSpec) -> Value {
-    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
+    let HintsSpec { read_only, destructive, idempotent, open_world } = tool.hints();
     json!({
         "title": tool.title,
         "readOnlyHint": read_only,
         "destructiveHint": destructive,
         "idempotentHint": idempotent,
-        "openWorldHint": true,
+        "openWorldHint": open_world,
     })
 }
 

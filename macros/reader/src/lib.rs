@@ -36,7 +36,7 @@ pub use openapi::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 pub use record::ContractRecord;
 pub use reference::reference;
 pub use report::{Problem, Report};
-pub use rules::{FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
+pub use rules::{FALLBACK, OUTCOME_UNKNOWN, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 pub use source::{ACCEPTED, RELEASED};
 

@@ -265,21 +265,21 @@ impl ToolSpec {
     pub fn task(&self) -> Option<&TaskSpec> {
         match &self.effect {
             EffectSpec::Task(task) => Some(task),
-            EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Issue => None,
+            EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Act(_) | EffectSpec::Issue => None,
         }
     }
 
-    /// Treats every tool as one that reaches beyond this server.
+    /// Treats every tool but an act as one that reaches beyond this server.
     #[must_use]
     pub fn hints(&self) -> HintsSpec {
+        let hints = HintsSpec { read_only: false, destructive: false, idempotent: false, open_world: true };
         match &self.effect {
-            EffectSpec::Read | EffectSpec::ReadTask => {
-                HintsSpec { read_only: true, destructive: false, idempotent: true }
-            }
-            EffectSpec::Issue => HintsSpec { read_only: false, destructive: false, idempotent: false },
+            EffectSpec::Read | EffectSpec::ReadTask => HintsSpec { read_only: true, idempotent: true, ..hints },
+            EffectSpec::Act(declared) => *declared,
+            EffectSpec::Issue => hints,
             EffectSpec::Task(task) => {
                 let idempotent = task.cases.iter().all(|(_, terms)| terms.idempotent);
-                HintsSpec { read_only: false, destructive: true, idempotent }
+                HintsSpec { destructive: true, idempotent, ..hints }
             }
         }
     }
@@ -290,6 +290,7 @@ pub struct HintsSpec {
     pub read_only: bool,
     pub destructive: bool,
     pub idempotent: bool,
+    pub open_world: bool,
 }
 
 #[derive(Debug)]
@@ -304,6 +305,8 @@ pub enum EffectSpec {
     Read,
     /// The framework does it without a handler.
     ReadTask,
+    /// It changes something at once, and nothing verifies it.
+    Act(HintsSpec),
     Issue,
     Task(TaskSpec),
 }
@@ -314,6 +317,7 @@ impl EffectSpec {
         match self {
             Self::Read => "read",
             Self::ReadTask => "read_task",
+            Self::Act(_) => "act",
             Self::Issue => "issue",
             Self::Task(_) => "task",
         }

@@ -92,7 +92,7 @@ pub fn openapi(contract: &Contract) -> Value {
         "info": {
             "title": service.title,
             "version": service.version,
-            "description": format!("{}\n\n{RULES}", service.doc),
+            "description": format!("{}\n\n{}", service.doc, rules(contract)),
         },
         "servers": [{"url": "/"}],
         "security": [signature_security()],
@@ -100,6 +100,11 @@ pub fn openapi(contract: &Contract) -> Value {
         "paths": paths,
         "components": writing.components.finish(schemes.into_iter().collect()),
     })
+}
+
+fn rules(contract: &Contract) -> String {
+    let patches = contract.tools().filter_map(|tool| tool.http.as_ref()).any(|http| http.method == "PATCH");
+    if patches { RULES.replace("PUT and POST take", "PATCH, PUT and POST take") } else { RULES.to_owned() }
 }
 
 fn signature_security() -> Value {
@@ -201,7 +206,7 @@ impl Writing<'_> {
         let schema = self.components.reference(&tool.result);
         let content = json!({"application/json": {"schema": schema}});
         let answers = match &tool.effect {
-            EffectSpec::Read | EffectSpec::ReadTask => vec![("200", tool.result.doc.as_str())],
+            EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Act(_) => vec![("200", tool.result.doc.as_str())],
             EffectSpec::Issue => vec![("201", tool.result.doc.as_str())],
             EffectSpec::Task(_) => {
                 vec![("200", "A task in flight before; nothing was sent again."), ("202", "A task was made.")]

@@ -5,9 +5,11 @@
 //! that editors show.
 
 mod entries;
+mod former;
 mod schema;
 
 pub(crate) use entries::{At, Named, Unread};
+pub(crate) use former::FormerNames;
 
 use schema::{EditorSchema, TableKeys, describe, refer};
 use serde_json::{Map, Value, json};
@@ -125,6 +127,10 @@ tables!(
         needs_capability: Option<At<String>>,
         /// Descriptions: the effect of a tool that reads on its target.
         read: Option<At<String>>,
+        /// Descriptions: the effect of an act.
+        act: Option<At<String>>,
+        /// Descriptions: the warning about a repeat of an act that is not idempotent.
+        act_once: Option<At<String>>,
         /// Descriptions: the result of a tool that makes tasks, and its use.
         task: Option<At<String>>,
         /// Descriptions: the failures of a tool; `{final}` and `{retryable}` list the codes.
@@ -287,11 +293,20 @@ tables!(
         permission: At<String>,
         /// The resource that it acts on.
         target: Option<Target>,
-        /// `read`, `issue`, `task`, or `read_task` for the one tool that reads tasks.
+        /// `read`, `act`, `issue`, `task`, or `read_task` for the one tool that reads tasks. An act
+        /// changes something at once, and nothing verifies it.
         effect: At<EffectName>,
+        /// Acts: true if it can destroy or overwrite something.
+        destructive: Option<At<bool>>,
+        /// Acts: true if a repeat with the same arguments has no further effect. Then a client may
+        /// send it again.
+        idempotent: Option<At<bool>>,
+        /// Acts: true if it reaches beyond what this service has.
+        open_world: Option<At<bool>>,
         /// Its HTTP twin: `METHOD /v1/path/{argument}`, where a word wins over an argument. The
-        /// method of a read is GET, of an issue POST, of a task PUT, POST or DELETE. GET and DELETE
-        /// take the other arguments from the query, which cannot contain secrets or lists.
+        /// method of a read is GET, of an act POST, PUT, PATCH or DELETE, of an issue POST, of a
+        /// task PUT, POST or DELETE. GET and DELETE take the other arguments from the query, which
+        /// cannot contain secrets or lists.
         http: Option<At<String>>,
         /// The named object of its result. The result of a task is derived.
         result: Option<At<String>>,
@@ -392,37 +407,12 @@ words!(
     /// The kind of operation of a tool.
     EffectName {
         Read = "read",
+        Act = "act",
         Issue = "issue",
         Task = "task",
         ReadTask = "read_task",
     }
 );
-
-#[derive(Debug, Clone, serde::Deserialize)]
-#[serde(untagged, expecting = "expected a former name, or a list of former names")]
-pub(crate) enum FormerNames {
-    One(String),
-    Several(Vec<String>),
-}
-
-impl FormerNames {
-    pub(crate) fn names(&self) -> &[String] {
-        match self {
-            Self::One(name) => std::slice::from_ref(name),
-            Self::Several(names) => names,
-        }
-    }
-}
-
-impl EditorSchema for FormerNames {
-    fn schema(tables: &mut Map<String, Value>) -> Value {
-        let make = |tables: &mut _| {
-            let forms = json!({"anyOf": [String::schema(tables), Vec::<String>::schema(tables)]});
-            describe(forms, &["The former names of an argument."])
-        };
-        refer(tables, "FormerNames", make)
-    }
-}
 
 files!(
     /// `service.toml`.

@@ -123,6 +123,8 @@ rules! {
     DuplicateRoute = "duplicate-route",
     /// The target's argument is of the resource's identifier type and required.
     Target = "target",
+    /// An act declares `destructive`, `idempotent` and `open_world`, and no other tool does.
+    Act = "act",
     /// A tool has task terms exactly if its effect is `task`, and it then has a target.
     Task = "task",
     /// The cases of a task cover every value of the argument that selects them.
@@ -142,7 +144,7 @@ impl Rule {
 }
 
 /// Each is played by one error of the contract.
-pub const ROLES: [&str; 24] = [
+pub const ROLES: [&str; 25] = [
     "unauthenticated",
     "forbidden",
     "not_supported",
@@ -153,6 +155,7 @@ pub const ROLES: [&str; 24] = [
     "upstream_unavailable",
     "overloaded",
     "internal",
+    OUTCOME_UNKNOWN,
     "parse_error",
     "invalid_request",
     "unsupported_version",
@@ -168,6 +171,9 @@ pub const ROLES: [&str; 24] = [
     "unsupported_media_type",
     "request_timeout",
 ];
+
+/// Only a contract with an act that is not idempotent has it.
+pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 
 /// The newest first.
 pub const REVISIONS: [&str; 4] = ["2026-07-28", "2025-11-25", "2025-06-18", FALLBACK];

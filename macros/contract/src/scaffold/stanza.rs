@@ -54,11 +54,12 @@ fn stanza(tool: &NewTool, target: Option<&Target>) -> Result<String, String> {
     if !EFFECTS.contains(&effect) {
         return Err(format!("unknown effect `{effect}`: {}", suggestion(effect, EFFECTS)));
     }
-    let is_task = effect == "task";
+    let (is_task, is_act) = (effect == "task", effect == "act");
+    let flag = |value: bool| is_act.then(|| value.to_string());
     for (key, is_given, fits) in [
         ("result", answer(&tool.result).is_some(), !is_task),
         ("probe", answer(&tool.probe).is_some(), is_task),
-        ("idempotent", tool.idempotent, is_task),
+        ("idempotent", tool.idempotent, is_task || is_act),
         ("capability", answer(&tool.capability).is_some(), target.is_some()),
     ] {
         if is_given && !fits {
@@ -78,6 +79,9 @@ fn stanza(tool: &NewTool, target: Option<&Target>) -> Result<String, String> {
         ("permission", Some(quote(demand("permission", &tool.permission)?))),
         ("target", target_key),
         ("effect", Some(quote(effect))),
+        ("destructive", flag(true)),
+        ("idempotent", flag(tool.idempotent)),
+        ("open_world", flag(true)),
         ("http", text(&tool.http)),
         ("result", result(tool).map(|name| quote(&name))),
         ("summary", Some(quote(demand("summary", &tool.summary)?))),

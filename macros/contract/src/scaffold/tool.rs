@@ -17,7 +17,7 @@ pub struct NewTool {
     /// The permission that it needs
     #[arg(long, value_name = "PERMISSION")]
     pub permission: Option<String>,
-    /// `read`, `issue` or `task`
+    /// `read`, `act`, `issue` or `task`
     #[arg(long, value_name = "EFFECT")]
     pub effect: Option<String>,
     /// The resource that it acts on
@@ -35,7 +35,7 @@ pub struct NewTool {
     /// Tasks: the probe that verifies it
     #[arg(long, value_name = "PROBE")]
     pub probe: Option<String>,
-    /// Tasks: true if it may be sent again
+    /// Acts and tasks: true if it may be sent again
     #[arg(long)]
     pub idempotent: bool,
     /// Its purpose
@@ -58,7 +58,7 @@ pub struct Question {
     pub optional: bool,
 }
 
-pub(super) const EFFECTS: [&str; 3] = ["read", "issue", "task"];
+pub(super) const EFFECTS: [&str; 4] = ["read", "act", "issue", "task"];
 
 impl NewTool {
     pub fn missing(&mut self, contract: &Contract) -> Vec<(Question, &mut Option<String>)> {

@@ -8,7 +8,7 @@ use super::words::{Words, first};
 use crate::model::{ErrorCode, Field};
 use crate::raw::{self, At, Files, Named};
 use crate::report::Report;
-use crate::rules::{ROLES, Rule};
+use crate::rules::{OUTCOME_UNKNOWN, ROLES, Rule};
 use crate::source::{DEFAULTS, ERRORS};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -53,6 +53,7 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
         let plays = |(_, error): &RawError<'_>| error.role.as_ref().is_some_and(|known| known.as_str() == role);
         let default = files.defaults.error.iter().find(plays);
         let written = played.get(role).copied();
+        let default = default.filter(|_| role != OUTCOME_UNKNOWN || written.is_some() || words.acts_once);
         if let (None, Some((code, _))) = (written, default)
             && let Some((taken, _)) = own.iter().find(|(taken, _)| taken.as_str() == code.as_str())
         {

@@ -11,10 +11,12 @@ pub(crate) use lowering::Scope;
 use super::derived::FIELDS;
 use super::require::{require_distinct, require_text, require_wire_name};
 use super::types::FieldPlace;
-use crate::model::{Domain, EffectSpec, ErrorCode, Example, Field, Kind, NamedType, TargetSpec, ToolSpec, Type};
+use crate::model::{
+    Domain, EffectSpec, ErrorCode, Example, Field, HintsSpec, Kind, NamedType, TargetSpec, ToolSpec, Type,
+};
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::{Report, Source};
-use crate::rules::Rule;
+use crate::rules::{OUTCOME_UNKNOWN, Rule};
 use crate::source::FIRST_TOOLS;
 use crate::{fit, names};
 use http::Routes;
@@ -92,7 +94,7 @@ impl Lowering<'_> {
     }
 
     fn tool(&mut self, raw: &At<raw::Tool>) -> Option<ToolSpec> {
-        let raw::Tool { name, permission, target, effect, http, task, args, example, .. } = &**raw;
+        let raw::Tool { name, permission, target, effect, http, args, example, .. } = &**raw;
         let raw::Tool { title, summary, use_when, not_when, returns, notes, .. } = &**raw;
         require_wire_name(self.file, name, self.report);
         if let Some(help) = names::refuse_for_windows(name) {
@@ -122,7 +124,7 @@ impl Lowering<'_> {
             Some(target) => self.target(target, &arguments).map(Some),
             None => Some(None),
         };
-        let effect = self.effect(effect, task.as_ref(), target.as_ref(), &arguments);
+        let effect = self.effect(raw, &arguments);
         self.derive_arguments(raw, &mut arguments);
         let http = match http {
             Some(http) => self.http(http, effect.as_ref(), &arguments).map(Some),
@@ -190,7 +192,7 @@ impl Lowering<'_> {
                     names: vec!["task_id", "wait_seconds"],
                 };
             }
-            EffectName::Read | EffectName::Issue => {}
+            EffectName::Read | EffectName::Act | EffectName::Issue => {}
         }
     }
 
@@ -322,6 +324,7 @@ impl Lowering<'_> {
             ("upstream_unavailable", target.is_some()),
             ("overloaded", true),
             ("internal", true),
+            (OUTCOME_UNKNOWN, matches!(effect, EffectSpec::Act(HintsSpec { idempotent: false, .. }))),
         ];
         let mut errors: Vec<_> =
             roles.iter().filter(|(_, derived)| *derived).filter_map(|(role, _)| self.role(role)).collect();

@@ -22,6 +22,8 @@ pub(crate) struct Words {
     resource: String,
     values: Vec<(String, String)>,
     pub(super) tasks: bool,
+    acts: bool,
+    pub(super) acts_once: bool,
     requires: bool,
     capabilities: bool,
     pub(super) written: RefCell<HashMap<String, String>>,
@@ -49,6 +51,10 @@ impl Words {
             resource: noun(resource.names()),
             values,
             tasks: tools().any(|tool| matches!(*tool.effect, EffectName::Task | EffectName::ReadTask)),
+            acts: tools().any(|tool| *tool.effect == EffectName::Act),
+            acts_once: tools().any(|tool| {
+                *tool.effect == EffectName::Act && tool.idempotent.as_ref().is_some_and(|idempotent| !**idempotent)
+            }),
             requires: tools().any(|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some())),
             capabilities: resource.iter().any(|(_, resource)| resource.capability.is_some()),
             written: RefCell::default(),
@@ -136,12 +142,14 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
         require_text(SERVICE, text, report);
         fill(words, text)
     };
-    let Words { tasks, requires, capabilities, .. } = *words;
+    let Words { tasks, acts, acts_once, requires, capabilities, .. } = *words;
     let (shared, whole) = (Words::fill_shared, Words::fill);
     Phrases {
         needs: say(|phrase| &phrase.needs, true, shared),
         needs_capability: say(|phrase| &phrase.needs_capability, true, shared),
         read: say(|phrase| &phrase.read, true, shared),
+        act: say(|phrase| &phrase.act, acts, shared),
+        act_once: say(|phrase| &phrase.act_once, acts_once, shared),
         task: say(|phrase| &phrase.task, tasks, shared),
         failures: say(|phrase| &phrase.failures, true, shared),
         capability: say(|phrase| &phrase.capability, capabilities, whole),

@@ -14,6 +14,6 @@ impl Http {
     /// Returns true if the arguments that are not in the path are in a body, not in the query.
     #[must_use]
     pub fn has_body(&self) -> bool {
-        matches!(self.method.as_str(), "POST" | "PUT")
+        matches!(self.method.as_str(), "POST" | "PUT" | "PATCH")
     }
 }

@@ -18,6 +18,8 @@ pub struct Phrases {
     pub needs: String,
     pub needs_capability: String,
     pub read: String,
+    pub act: String,
+    pub act_once: String,
     pub task: String,
     pub failures: String,
     pub capability: String,

@@ -240,6 +240,7 @@ impl Facts<'_> {
         let hints =
             [("read_only", hints.read_only), ("destructive", hints.destructive), ("idempotent", hints.idempotent)];
         hints.into_iter().for_each(|(name, hint)| self.flag(format!("{key}.hint.{name}"), hint));
+        self.flag(format!("{key}.hint.closed_world"), !tool.hints().open_world);
         if let EffectSpec::Task(task) = effect {
             let key = format!("{key}.task");
             self.text(format!("{key}.select"), task.select.as_deref().unwrap_or_default());

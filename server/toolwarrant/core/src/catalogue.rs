@@ -137,6 +137,8 @@ pub struct Roles {
     pub upstream_unavailable: &'static ErrorDef,
     pub overloaded: &'static ErrorDef,
     pub internal: &'static ErrorDef,
+    /// Only of a contract with an act that is not idempotent.
+    pub outcome_unknown: Option<&'static ErrorDef>,
     pub parse_error: &'static ErrorDef,
     pub invalid_request: &'static ErrorDef,
     pub unsupported_version: &'static ErrorDef,
@@ -180,6 +182,8 @@ pub struct ToolDef {
     pub description: &'static str,
     /// The hints that `tools/list` gives a client.
     pub hints: ToolHints,
+    /// True if it changes something at once, and nothing verifies it.
+    pub acts: bool,
     /// The permission that it needs.
     pub permission: &'static PermissionDef,
     /// The target that it acts on, if any.
@@ -200,12 +204,37 @@ pub struct ToolDef {
     pub task: Option<TaskDef>,
 }
 
+impl ToolDef {
+    /// Returns true if a second call can do what the first has done, and nothing would notice.
+    #[must_use]
+    pub const fn acts_once(&self) -> bool {
+        self.acts && !self.hints.idempotent
+    }
+}
+
 /// The hints of `tools/list`, as MCP defines them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolHints {
     pub read_only: bool,
     pub destructive: bool,
     pub idempotent: bool,
+    pub open_world: bool,
+}
+
+impl ToolHints {
+    pub const READ: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: true };
+
+    pub const ISSUE: Self = Self { read_only: false, idempotent: false, ..Self::READ };
+
+    #[must_use]
+    pub const fn act(destructive: bool, idempotent: bool, open_world: bool) -> Self {
+        Self { read_only: false, destructive, idempotent, open_world }
+    }
+
+    #[must_use]
+    pub const fn task(idempotent: bool) -> Self {
+        Self::act(true, idempotent, true)
+    }
 }
 
 #[derive(Debug)]

@@ -62,6 +62,8 @@ pub struct Call<'a> {
     task_id: OnceLock<Box<str>>,
     /// Targets of tasks that the handler has listed, by resource and id. A result may show them.
     of_tasks: Mutex<BTreeSet<(String, String)>>,
+    /// Set when the handler of an act begins.
+    begun: OnceLock<()>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,6 +94,7 @@ impl<'a> Call<'a> {
             left_out: OnceLock::new(),
             task_id: OnceLock::new(),
             of_tasks: Mutex::default(),
+            begun: OnceLock::new(),
         }
     }
 
@@ -120,6 +123,17 @@ impl<'a> Call<'a> {
         let targets = page.tasks.iter().map(|task| (task.resource.clone(), task.target.clone()));
         ignore_poison(self.of_tasks.lock()).extend(targets);
         Ok(page)
+    }
+
+    /// Notes that from here on the call may have changed something, if its tool acts.
+    pub(super) fn begin(&self) {
+        if self.tool.acts {
+            self.begun.get_or_init(|| ());
+        }
+    }
+
+    pub(super) fn has_acted(&self) -> bool {
+        self.begun.get().is_some()
     }
 
     pub(super) fn note_target(&self, target: &str) {

@@ -19,6 +19,8 @@
 //!                  still                      other tools: unauthenticated, forbidden, not_found
 //!                                             if the right has ended; overloaded if this process
 //!                                             cannot reach its store, as in each check of a caller
+//!                  conclude                   acts, instead: forbidden if the right has ended, and
+//!                                             outcome_unknown for internal
 //!                  audit                      a line for every call, also for refused ones
 //! ```
 //!
@@ -322,6 +324,7 @@ impl<H: Handlers> Pipeline<H> {
             None => {}
         }
         result = match &result {
+            _ if call.has_acted() => conclude(&call, result).await,
             Ok(_) if tool.task.is_none() => call.still().and(result),
             // A caller that made a task gets its id, even without its rights. But without a lease,
             // the store may have lost the task. Then no answer is true.
@@ -336,6 +339,19 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
+/// Decides the answer to an act whose handler has begun. Whatever comes of it, it may have been
+/// done. So no answer asks for a repeat, except that of an idempotent act.
+async fn conclude(call: &Call<'_>, result: Result<Answer, Failure>) -> Result<Answer, Failure> {
+    call.wait_for_lease().await;
+    match result {
+        Ok(answer) => call.still().map(|()| answer).map_err(|_| refusals::withheld(call)),
+        Err(failure) if *failure.def() == *call.catalogue.roles.internal => {
+            Err(refusals::unknown_outcome(call, failure))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
 pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
     let args = parse::<T::Args>(call, raw)?;
     if let Some(target) = T::target(&args) {
@@ -344,6 +360,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     let Some(plan) = T::task(call.tool, &args) else {
         let proof = require_granted::<H, T>(handlers, call, &args).await?;
         call.still()?;
+        call.begin();
         return match T::invoke(handlers, call, &proof, args).await? {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::Command(_) => Err(no_route(call)),

@@ -63,6 +63,7 @@ impl<T: Serialize + TargetIds> Reply<T> {
 pub struct Answer {
     body: Json,
     task: Option<Box<AnsweredTask>>,
+    once: bool,
 }
 
 /// The task that a call made, or that it repeats.
@@ -89,17 +90,28 @@ impl Answer {
     pub fn list(answers: &[Self]) -> Self {
         let length: usize = answers.iter().map(|answer| answer.body.bytes.len() + 1).sum();
         let mut body = Json::with_capacity(length + 1, false);
-        for Self { body: item, task: _ } in answers {
+        for Self { body: item, .. } in answers {
             body.bytes.push(if body.bytes.is_empty() { b'[' } else { b',' });
             body.bytes.extend_from_slice(&item.bytes);
             body.has_secret |= item.has_secret;
         }
         body.bytes.push(b']');
-        body.into()
+        Self { once: answers.iter().any(Self::is_of_once), ..body.into() }
     }
 
     pub(super) fn of_task(self, task: AnsweredTask) -> Self {
         Self { task: Some(Box::new(task)), ..self }
+    }
+
+    /// Marks the answer of a call that must not be sent again.
+    #[must_use]
+    pub fn of_once(self, once: bool) -> Self {
+        Self { once, ..self }
+    }
+
+    #[must_use]
+    pub fn is_of_once(&self) -> bool {
+        self.once
     }
 
     /// Returns the task that the call made, or that it repeats.
@@ -111,7 +123,7 @@ impl Answer {
 
 impl From<Json> for Answer {
     fn from(body: Json) -> Self {
-        Self { body, task: None }
+        Self { body, task: None, once: false }
     }
 }
 
@@ -123,7 +135,7 @@ impl From<Vec<u8>> for Answer {
 }
 
 impl From<Answer> for Bytes {
-    fn from(Answer { body, task: _ }: Answer) -> Self {
+    fn from(Answer { body, .. }: Answer) -> Self {
         body.into()
     }
 }

@@ -12,6 +12,7 @@ use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use toolwarrant_core::reply::Answer;
 
 const ESSENCE: &str = "application/json";
 const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
@@ -78,6 +79,16 @@ pub(crate) fn explain_body<H: Handlers>(error: BodyError) -> Failure {
 pub(crate) fn hold_answer<H: Handlers>(answer: impl Into<Bytes>, peer: Option<&Peer>) -> Result<Bytes, Failure> {
     let unread = "earlier answers to this address are not read yet and fill its room: read them, then repeat this.";
     edge::count_answer(answer.into(), peer).ok_or_else(|| Failure::exactly(H::CATALOGUE.roles.overloaded, unread))
+}
+
+/// Asks for no repeat of a call that must not be sent again.
+pub(crate) fn hold_call<H: Handlers>(answer: Answer, peer: Option<&Peer>, request_id: &str) -> Result<Bytes, Failure> {
+    let unknown = H::CATALOGUE.roles.outcome_unknown.filter(|_| answer.is_of_once());
+    hold_answer::<H>(answer, peer).map_err(|failure| {
+        let lost = "earlier answers to this address are not read yet and fill its room, so the answer to this call is lost. Do not \
+                    repeat it: first read whether it was done.";
+        unknown.map_or(failure, |unknown| Failure::exactly(unknown, lost).with("request_id", request_id))
+    })
 }
 
 pub(crate) fn respond(

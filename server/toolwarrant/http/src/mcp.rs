@@ -14,7 +14,7 @@ mod session;
 
 pub(crate) use answers::Answers;
 
-use super::context::{Context, check_type, empty, explain_body, hold_answer, respond};
+use super::context::{Context, check_type, empty, explain_body, hold_call, respond};
 use super::credentials;
 use super::edge::{self, BodyRoom, Peer};
 use super::head::Head;
@@ -55,7 +55,7 @@ pub(super) async fn serve<H: Handlers>(
         return not_allowed::<H>(&request_id);
     }
     match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await {
-        Ok(Some(body)) => match hold_answer::<H>(body, peer) {
+        Ok(Some(body)) => match hold_call::<H>(body, peer, request_id.to_str().unwrap_or_default()) {
             Ok(body) => respond(StatusCode::OK, body, request_id),
             Err(failure) => refuse(&failure, &request_id),
         },

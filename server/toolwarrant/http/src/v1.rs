@@ -7,7 +7,7 @@
 mod arguments;
 mod routes;
 
-use super::context::{Context, check_type, empty, explain_body, hold_answer, refuse, respond, say_what_is_taken};
+use super::context::{Context, check_type, empty, explain_body, hold_call, refuse, respond, say_what_is_taken};
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
@@ -222,7 +222,7 @@ async fn carry_out<H: Handlers>(
             return Err(Failure::exactly(roles.no_route, what).into());
         }
     };
-    if !body.is_empty() && matches!(head.method, Method::PUT | Method::POST) {
+    if !body.is_empty() && route.takes_body() {
         check_type::<H>(&head.headers)?;
     }
     let tool = route.tool;
@@ -233,15 +233,15 @@ async fn carry_out<H: Handlers>(
     }
     let (hold, frame) = (edge::patience(peer), Frame::Plain);
     let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold, frame };
-    let answer = pipeline.call(&admitted, asked).await?;
+    let answer = pipeline.call(&admitted, asked).await?.of_once(tool.acts_once());
     let new = answer.task().filter(|task| task.is_new);
     let location = new.and_then(|task| routes.of_task(&task.id));
-    let status = match (tool.hints.read_only, tool.task.is_some(), new) {
+    let status = match (tool.hints.read_only || tool.acts, tool.task.is_some(), new) {
         (true, _, _) | (false, true, None) => StatusCode::OK,
         (false, true, Some(_)) => StatusCode::ACCEPTED,
         (false, false, _) => StatusCode::CREATED,
     };
-    Ok(Success { status, body: hold_answer::<H>(answer, peer)?, location })
+    Ok(Success { status, body: hold_call::<H>(answer, peer, request_id)?, location })
 }
 
 struct SignedHeaders<'a> {

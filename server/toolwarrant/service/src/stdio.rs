@@ -37,7 +37,8 @@ pub(crate) fn bridge(
     let runtime = runtime.context("cannot start the async runtime")?;
     let repeatable = catalogue.tools.iter().filter_map(|tool| {
         let of_task = tool.task.as_ref().map(|_| Repeat::UnderKey);
-        Some((tool.name.to_owned(), if tool.hints.read_only { Repeat::Harmless } else { of_task? }))
+        let is_harmless = tool.hints.read_only || (tool.acts && tool.hints.idempotent);
+        Some((tool.name.to_owned(), if is_harmless { Repeat::Harmless } else { of_task? }))
     });
     let repeatable = repeatable.collect();
     let (end, ended) = oneshot::channel();

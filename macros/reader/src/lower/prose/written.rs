@@ -92,6 +92,8 @@ fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = ContractText<'_>> {
         needs,
         needs_capability,
         read,
+        act,
+        act_once,
         task,
         failures,
         capability,
@@ -112,6 +114,8 @@ fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = ContractText<'_>> {
         (needs, &DEFERRED[1..2]),
         (needs_capability, &DEFERRED[1..3]),
         (read, &[]),
+        (act, &[]),
+        (act_once, &[]),
         (task, &[]),
         (failures, &DEFERRED[3..5]),
     ];

@@ -120,6 +120,7 @@ fn methods(effect: &EffectSpec) -> (&'static str, &'static [&'static str]) {
     match effect {
         EffectSpec::Read => ("read", &["GET"]),
         EffectSpec::ReadTask => ("read_task", &["GET"]),
+        EffectSpec::Act(_) => ("act", &["POST", "PUT", "PATCH", "DELETE"]),
         EffectSpec::Issue => ("issue", &["POST"]),
         EffectSpec::Task(_) => ("task", &["PUT", "POST", "DELETE"]),
     }

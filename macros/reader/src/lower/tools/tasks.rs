@@ -3,7 +3,7 @@
 use super::lowering::{Arguments, Lowering};
 use crate::lower::derived::{field_with_doc, idempotency_key, make_type, ours, plain, task_status};
 use crate::lower::require::{at, list_missing};
-use crate::model::{EffectSpec, Field, Kind, NamedType, PolicySpec, TargetSpec, TaskSpec, Type};
+use crate::model::{EffectSpec, Field, HintsSpec, Kind, NamedType, PolicySpec, TargetSpec, TaskSpec, Type};
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
 use std::ops::Range;
@@ -11,14 +11,11 @@ use std::sync::Arc;
 use toolwarrant_common::nearest;
 
 impl Lowering<'_> {
-    pub(super) fn effect(
-        &mut self,
-        effect: &At<EffectName>,
-        task: Option<&raw::Task>,
-        target: Option<&raw::Target>,
-        args: &Arguments<'_>,
-    ) -> Option<EffectSpec> {
+    pub(super) fn effect(&mut self, tool: &raw::Tool, args: &Arguments<'_>) -> Option<EffectSpec> {
+        let raw::Tool { effect, task, target, .. } = tool;
+        let hints = self.hints(tool);
         let (message, help) = match (**effect, task) {
+            (EffectName::Act, None) => return hints.map(EffectSpec::Act),
             (EffectName::Read, None) => return Some(EffectSpec::Read),
             (EffectName::ReadTask, _) => return Some(EffectSpec::ReadTask),
             (EffectName::Issue, None) => return Some(EffectSpec::Issue),
@@ -27,11 +24,32 @@ impl Lowering<'_> {
             }
             (EffectName::Task, Some(_)) => ("a task needs a `target`", None),
             (EffectName::Task, None) => ("a task needs its terms", Some("write them under `[tool.task]`")),
-            (EffectName::Read | EffectName::Issue, Some(_)) => {
+            (EffectName::Read | EffectName::Act | EffectName::Issue, Some(_)) => {
                 ("only `effect = \"task\"` has `[tool.task]`", Some("remove one of the two"))
             }
         };
         self.add(Rule::Task, effect, message, help.map(str::to_owned));
+        None
+    }
+
+    /// Returns `None` for a tool that is no act.
+    fn hints(&mut self, tool: &raw::Tool) -> Option<HintsSpec> {
+        let raw::Tool { effect, destructive, idempotent, open_world, .. } = tool;
+        let written = [("destructive", destructive), ("idempotent", idempotent), ("open_world", open_world)];
+        if **effect != EffectName::Act {
+            for (key, flag) in written.iter().filter_map(|(key, flag)| Some((key, flag.as_ref()?))) {
+                let help = if **effect == EffectName::Task { "`[tool.task]` has `idempotent`" } else { "leave it out" };
+                self.add(Rule::Act, flag, format!("only an act declares `{key}`"), Some(help.to_owned()));
+            }
+            return None;
+        }
+        if let (Some(destructive), Some(idempotent), Some(open_world)) = (destructive, idempotent, open_world) {
+            let [destructive, idempotent, open_world] = [destructive, idempotent, open_world].map(|flag| **flag);
+            return Some(HintsSpec { read_only: false, destructive, idempotent, open_world });
+        }
+        let lacks = written.map(|(key, flag)| (key, flag.is_none()));
+        let help = "if you are not sure, write `destructive = true`, `idempotent = false` and `open_world = true`";
+        self.add(Rule::Act, effect, format!("this act lacks {}", list_missing(&lacks)), Some(help.to_owned()));
         None
     }
 

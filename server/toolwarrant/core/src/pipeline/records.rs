@@ -75,7 +75,7 @@ impl Drop for CallCounter<'_> {
 /// of their own, because their request ids are needed to investigate.
 fn changed_nothing(call: &Call<'_>, outcome: &str) -> bool {
     let roles = &call.catalogue.roles;
-    if matches!(outcome, "ok" | "cancelled") || outcome == roles.internal.code {
+    if matches!(outcome, "ok" | "cancelled") || outcome == roles.internal.code || call.has_acted() {
         return false;
     }
     let refusals = [roles.invalid_argument, roles.not_found, roles.not_supported, roles.target_busy, roles.overloaded];

@@ -108,6 +108,19 @@ pub(super) fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
     Failure::plain(call.catalogue.roles.internal).with("request_id", call.request_id)
 }
 
+/// Refuses the answer of an act that was carried out. A client may send a call again if its key was
+/// refused, so the code is not that.
+pub(super) fn withheld(call: &Call<'_>) -> Failure {
+    let what = "this call was carried out, and its right ended meanwhile: the key, the permission or the target was taken away. Its \
+                answer is withheld. Do not repeat it; report it.";
+    Failure::exactly(call.catalogue.roles.forbidden, what)
+}
+
+pub(super) fn unknown_outcome(call: &Call<'_>, failure: Failure) -> Failure {
+    let role = call.catalogue.roles.outcome_unknown.filter(|_| call.tool.acts_once());
+    role.map_or(failure, |role| Failure::plain(role).with("request_id", call.request_id))
+}
+
 pub(super) fn overload(catalogue: &'static Catalogue, what: &'static str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what)
 }

@@ -39,13 +39,13 @@ impl ToolLists {
 }
 
 fn describe_tool(tool: &ToolDef, titled: bool, with_output: bool) -> String {
-    let ToolHints { read_only, destructive, idempotent } = tool.hints;
+    let ToolHints { read_only, destructive, idempotent, open_world } = tool.hints;
     let annotations = json!({
         "title": tool.title,
         "readOnlyHint": read_only,
         "destructiveHint": destructive,
         "idempotentHint": idempotent,
-        "openWorldHint": true,
+        "openWorldHint": open_world,
     });
     let [name, title, description] = [tool.name, tool.title, tool.description].map(Value::from);
     let ToolDef { input_schema: input, output_schema: output, .. } = tool;

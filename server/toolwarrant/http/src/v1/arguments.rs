@@ -1,6 +1,6 @@
 //! Reads the arguments of a call from path, query and body. GET and DELETE take theirs from the
-//! query, PUT and POST from a JSON object. As on `/mcp`, the tool checks which arguments it takes
-//! and how often.
+//! query, the other methods from a JSON object. As on `/mcp`, the tool checks which arguments it
+//! takes and how often.
 
 use super::routes::Route;
 use crate::context::{reason, without_mark};

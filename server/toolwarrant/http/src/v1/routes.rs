@@ -117,7 +117,7 @@ impl Route {
     }
 
     pub(super) fn takes_body(&self) -> bool {
-        matches!(self.method, "PUT" | "POST")
+        matches!(self.method, "PUT" | "POST" | "PATCH")
     }
 
     pub(super) fn takes(&self, argument: &str) -> bool {

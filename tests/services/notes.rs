@@ -1,0 +1,201 @@
+//! A service that changes notes at once, without tasks.
+
+mod contract {
+    toolwarrant::contract!("../../tests/services/notes/spec");
+}
+
+use crate::harness::revisions::ask;
+use crate::harness::{Key, Server, Tenant, outcome, read, serve_service};
+use crate::wire::authority::{TAKEN, take};
+use contract::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use tokio::sync::Semaphore;
+use toolwarrant::Service;
+use toolwarrant::contract::PermissionSet;
+use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Reply, Resource, Target, Unresolved};
+use toolwarrant_core::revision::Revision;
+
+/// A handler counts each change before it ends in its way.
+struct Desk {
+    changes: AtomicI64,
+    changed: Semaphore,
+    /// Each permit lets a held handler go on.
+    open: Semaphore,
+}
+
+impl Resource<NoteId> for Desk {
+    type View = ();
+    type Capability = NoteCapability;
+
+    async fn resolve(&self, _: &Caller, id: &NoteId) -> Result<(), Unresolved> {
+        if id.as_str() == "n-0" { Err(Unresolved::NotFound) } else { Ok(()) }
+    }
+
+    fn flag((): &(), capability: NoteCapability) -> Flag {
+        match capability {}
+    }
+}
+
+impl Desk {
+    async fn change(&self, note_id: NoteId, way: Way) -> Result<Reply<Note>, &'static str> {
+        let changes = self.changes.fetch_add(1, Relaxed) + 1;
+        self.changed.add_permits(1);
+        match way {
+            Way::Done => {}
+            Way::Held => self.open.acquire().await.expect("it stays").forget(),
+            Way::Broken => panic!("the pen broke"),
+            Way::Lost => return Err("the paper is lost"),
+        }
+        Ok(Note { note_id, changes }.into())
+    }
+}
+
+impl NotesTools for Desk {
+    async fn append_line(
+        &self,
+        _: &Call<'_>,
+        _: &Target<()>,
+        AppendLineArgs { note_id, way, .. }: AppendLineArgs,
+    ) -> Result<Reply<Note>, AppendLineError> {
+        self.change(note_id, way).await.map_err(|why| AppendLineError::Internal(why.into()))
+    }
+
+    async fn rename(
+        &self,
+        _: &Call<'_>,
+        _: &Target<()>,
+        RenameArgs { note_id, way, .. }: RenameArgs,
+    ) -> Result<Reply<Note>, RenameError> {
+        self.change(note_id, way).await.map_err(|why| RenameError::Internal(why.into()))
+    }
+
+    async fn replace_note(
+        &self,
+        _: &Call<'_>,
+        ReplaceNoteArgs { note_id, .. }: ReplaceNoteArgs,
+    ) -> Result<Reply<Note>, ReplaceNoteError> {
+        self.change(note_id, Way::Done).await.map_err(|why| ReplaceNoteError::Internal(why.into()))
+    }
+
+    async fn drop_note(
+        &self,
+        _: &Call<'_>,
+        DropNoteArgs { note_id }: DropNoteArgs,
+    ) -> Result<Reply<Note>, DropNoteError> {
+        self.change(note_id, Way::Done).await.map_err(|why| DropNoteError::Internal(why.into()))
+    }
+}
+
+async fn serve_notes() -> (Server, Key, Arc<Desk>) {
+    let [changed, open] = [(); 2].map(|()| Semaphore::new(0));
+    let desk = Arc::new(Desk { changes: AtomicI64::new(0), changed, open });
+    let handlers = Contract(Arc::clone(&desk));
+    let grants = Grants::nothing().with("note", Granted::some(["n-0", "n-1"]));
+    let tenants = vec![Tenant { grants, ..Tenant::with(PermissionSet(u64::MAX)) }];
+    let (server, keys) = serve_service(|_| Service::new(handlers), tenants).await;
+    (server, keys[0][0].clone(), desk)
+}
+
+#[tokio::test]
+async fn an_act_says_that_nothing_verifies_it_and_answers_with_its_result_in_every_revision() {
+    let (server, key, desk) = serve_notes().await;
+    for (n, revision) in (1..).zip(Revision::ALL) {
+        let (_, listed) = ask(&server, &key, revision, "tools/list", json!({})).await;
+        let tools = listed["result"]["tools"].as_array().expect("tools");
+        for (name, destructive, idempotent, open_world) in
+            [("append_line", false, false, false), ("rename", true, true, true), ("drop_note", true, false, false)]
+        {
+            let tool = tools.iter().find(|tool| tool["name"] == name).expect("listed");
+            let hints = &tool["annotations"];
+            let hints =
+                ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"].map(|hint| hints[hint].clone());
+            assert_eq!(hints, [false, destructive, idempotent, open_world].map(Value::from), "{name}");
+            let text = tool["description"].as_str().expect("text");
+            assert!(text.contains("Acts at once, and nothing verifies the effect."), "{text}");
+            assert_eq!(text.contains("do not repeat it"), !idempotent, "{text}");
+            assert_eq!(text.contains("outcome_unknown"), !idempotent, "{text}");
+        }
+        let call = json!({"name": "append_line", "arguments": {"note_id": "n-1", "line": "Milk"}});
+        let (_, answer) = ask(&server, &key, revision, "tools/call", call).await;
+        let note = outcome(&answer).expect("a note");
+        assert_eq!(note, json!({"note_id": "n-1", "changes": n}));
+        let structured = revision.features().structured.then_some(note);
+        assert_eq!(answer["result"].get("structuredContent").cloned(), structured);
+    }
+    assert_eq!(desk.changes.load(Relaxed), Revision::ALL.len() as i64);
+}
+
+#[tokio::test]
+async fn a_signed_act_has_its_own_methods_and_a_nonce_does_it_once() {
+    let (server, key, desk) = serve_notes().await;
+    for (method, path, body) in [
+        ("POST", "/v1/notes/n-1/lines", json!({"line": "Milk"})),
+        ("PATCH", "/v1/notes/n-1", json!({"title": "Shopping"})),
+        ("PUT", "/v1/notes/n-1", json!({"line": "Milk"})),
+        ("DELETE", "/v1/notes/n-1", Value::Null),
+    ] {
+        let before = desk.changes.load(Relaxed);
+        let signed = server.sign(&key, method, path);
+        let signed = if body.is_null() { signed } else { signed.body(body) };
+        let [first, again] = [server.v1(&signed).await, server.v1(&signed).await];
+        assert_eq!((first.status, &first.body["changes"]), (200, &json!(before + 1)), "{method}: {first:?}");
+        assert_eq!((again.status, &again.body["code"]), (401, &json!("unauthenticated")), "{method}: {again:?}");
+        assert_eq!(desk.changes.load(Relaxed), before + 1, "{method}");
+    }
+    let refused = server.v1(&server.sign(&key, "GET", "/v1/notes/n-1")).await;
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("PATCH, PUT, DELETE")));
+    let plain =
+        server.sign(&key, "PATCH", "/v1/notes/n-1").body(json!({"title": "A"})).header("content-type", "text/plain");
+    assert_eq!(server.v1(&plain).await.status, 415);
+}
+
+#[tokio::test]
+async fn an_act_whose_right_ends_meanwhile_was_carried_out_and_nobody_repeats_it() {
+    for tool in ["append_line", "rename"] {
+        for (what, _) in TAKEN {
+            let (server, key, desk) = serve_notes().await;
+            let arguments = json!({"note_id": "n-1", "line": "Milk", "title": "A", "way": "held"});
+            let call = json!({"name": tool, "arguments": arguments});
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
+            let request = server.post(&key).body(body.to_string());
+            let answer = tokio::spawn(async move { read(request.send().await.expect("an answer")).await });
+            desk.changed.acquire().await.expect("it comes").forget();
+            take(&server, &key, what).await;
+            desk.open.add_permits(1);
+            let (status, answer) = answer.await.expect("no panic");
+            // A bridge repeats a call with another key after status 401.
+            assert_eq!(status, 200, "{what}: {answer}");
+            let failure = outcome(&answer).expect_err("withheld");
+            assert_eq!((&failure["code"], &failure["retryable"]), (&json!("forbidden"), &json!(false)), "{what}");
+            let message = failure["message"].as_str().expect("text");
+            assert!(message.contains("was carried out") && message.contains("Do not repeat it"), "{message}");
+            let audit = server.audit().await;
+            assert_eq!(audit.matches("\"outcome\":\"forbidden\"").count(), 1, "{audit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_says_of_an_act_that_broke_that_nothing_was_done() {
+    let (server, key, desk) = serve_notes().await;
+    for way in ["broken", "lost"] {
+        let arguments = json!({"note_id": "n-1", "line": "Milk", "way": way});
+        let failure = server.call(&key, "append_line", arguments.clone()).await.expect_err("a fault");
+        assert_eq!((&failure["code"], &failure["retryable"]), (&json!("outcome_unknown"), &json!(false)), "{failure}");
+        let message = failure["message"].as_str().expect("text");
+        assert!(message.contains("Do not repeat it") && !message.contains("othing was done"), "{message}");
+        let signed = server.sign(&key, "POST", "/v1/notes/n-1/lines").body(json!({"line": "Milk", "way": way}));
+        let answer = server.v1(&signed).await;
+        assert_eq!((answer.status, &answer.body["code"]), (500, &json!("outcome_unknown")), "{answer:?}");
+        assert_eq!(answer.header("retry-after"), None);
+        let again = json!({"note_id": "n-1", "title": "A", "way": way});
+        let failure = server.call(&key, "rename", again).await.expect_err("a fault");
+        assert_eq!((&failure["code"], &failure["retryable"]), (&json!("internal"), &json!(true)), "{failure}");
+    }
+    assert_eq!(desk.changes.load(Relaxed), 6);
+    let refused = server.call(&key, "append_line", json!({"note_id": "n-0", "line": "Milk"})).await;
+    assert_eq!(refused.expect_err("no such note")["code"], "not_found");
+    assert_eq!(desk.changes.load(Relaxed), 6, "a call that is refused before its handler changes nothing");
+}
