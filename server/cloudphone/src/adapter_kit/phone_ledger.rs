@@ -11,7 +11,7 @@ pub mod refresh;
 mod row;
 
 pub use knowledge::{Knowledge, LastReading, OwnAddress};
-pub use row::{KeptRow, Recoded, Row, SHOWN_FOR, is_current};
+pub use row::{KeptRow, Row, SHOWN_FOR, is_current};
 
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{Direction, PlatformName, Unreachable};
@@ -121,29 +121,16 @@ impl<R: Row> PhoneLedger<R> {
         self.clock.now()
     }
 
-    /// Returns true if a list has a phone without a serial and with a new code, and lacks a known
-    /// phone. Only then do changes of codes matter.
-    pub fn needs_code_changes(&self, rows: &[R]) -> bool {
-        self.lock().needs_code_changes(rows)
-    }
-
-    /// Removes the phones without a serial and with a new code, because each may be a known phone.
-    pub fn withhold_strangers(&self, rows: &mut Vec<R>) {
-        let phones = self.lock();
-        rows.retain(|row| !phones.is_stranger(row));
-    }
-
-    /// Takes over a list whose reading began at `began`, and records of changed codes. Rows that
-    /// were read later stay. A phone whose id cannot be stored is not shown. The change completes
-    /// even if the caller goes away.
-    pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) {
-        self.change(move |phones| phones.list(rows, &recoded, began)).await;
+    /// Takes over a list whose reading began at `began`. Rows that were read later stay. A phone
+    /// whose id cannot be stored is not shown. The change completes even if the caller goes away.
+    pub async fn take(&self, rows: Vec<R>, began: Timestamp) {
+        self.change(move |phones| phones.list(rows, began)).await;
     }
 
     /// Takes over one row like [`Self::take`], without counting other phones as missing.
-    pub async fn note(&self, row: R, recoded: Vec<Recoded>, began: Timestamp) {
+    pub async fn note(&self, row: R, began: Timestamp) {
         let merge = move |phones: &mut AccountPhones<R>| {
-            phones.merge(vec![row], &recoded, began);
+            phones.merge(vec![row], began);
         };
         self.change(merge).await;
     }

@@ -264,7 +264,7 @@ impl Adb {
                 Ok(Some(Arc::new(self.describe(id, &row, true).into())))
             }
             row => {
-                self.ledger.note(row, Vec::new(), began).await;
+                self.ledger.note(row, began).await;
                 Ok(None)
             }
         }

@@ -5,7 +5,6 @@
 pub(crate) enum Call {
     Infos,
     UserPadList,
-    CodeChanges,
     Restart,
     TimingOn,
     TimingOff,
@@ -23,10 +22,9 @@ pub(crate) struct Endpoint {
 
 const PREFIXES: [&str; 2] = ["/vcpcloud/api/padApi/", "/vsphone/api/padApi/"];
 
-const ENDPOINTS: [Endpoint; 10] = [
+const ENDPOINTS: [Endpoint; 9] = [
     Endpoint { call: Call::Infos, name: "infos" },
     Endpoint { call: Call::UserPadList, name: "userPadList" },
-    Endpoint { call: Call::CodeChanges, name: "queryPadIdChangeRecords" },
     Endpoint { call: Call::Restart, name: RESTART },
     Endpoint { call: Call::TimingOn, name: "timingPadOn" },
     Endpoint { call: Call::TimingOff, name: "timingPadOff" },

@@ -99,7 +99,6 @@ fn act(world: &Arc<World>, told: &Told) -> Answer {
     match endpoint.call {
         Call::Infos => return reads::pages(world, body),
         Call::UserPadList => return reads::seat_list(world, body),
-        Call::CodeChanges => return reads::code_changes(world),
         Call::TaskDetail => return reads::task_detail(world, body),
         _ => {}
     }

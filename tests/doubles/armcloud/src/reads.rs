@@ -47,11 +47,6 @@ pub(crate) fn seat_list(world: &World, body: &Members) -> Answer {
     Answer::ok(rows.map(|seat| seat_row(&view(&switches, &truth, seat))).collect())
 }
 
-pub(crate) fn code_changes(world: &World) -> Answer {
-    let truth = world.truth();
-    Answer::ok(truth.changes.iter().map(|(old, new)| json!({"oldPadCode": old, "newPadCode": new})).collect())
-}
-
 /// Answers `padTaskDetail`. A task that is not found has no row.
 pub(crate) fn task_detail(world: &World, body: &Members) -> Answer {
     let Some(ids) = body.numbers("taskIds") else { return missing("taskIds").into() };

@@ -1,5 +1,5 @@
-//! The truth: the state of every pad and every task, and the changes of codes. Only operations that
-//! really took effect change it; lists and readings are views of it.
+//! The truth: the state of every pad and every task. Only operations that really took effect change
+//! it; lists and readings are views of it.
 
 mod fleet;
 mod pad;
@@ -13,8 +13,6 @@ use std::collections::HashMap;
 pub(crate) struct Truth {
     pub(crate) pads: Vec<Pad>,
     pub(crate) tasks: HashMap<u64, Task>,
-    /// Former codes with their later ones.
-    pub(crate) changes: Vec<(String, String)>,
     /// Present and former codes, in capitals.
     codes: HashMap<String, Seat>,
     next_task: u64,
@@ -38,7 +36,7 @@ impl Truth {
     pub(crate) fn new(pads: usize, now: u64) -> Self {
         let pads: Vec<Pad> = (0..pads).map(|number| fleet::pad(Seat(number), now)).collect();
         let codes = pads.iter().map(|pad| (pad.code.clone(), pad.seat)).collect();
-        Self { pads, tasks: HashMap::new(), changes: Vec::new(), codes, next_task: 4_800_000 }
+        Self { pads, tasks: HashMap::new(), codes, next_task: 4_800_000 }
     }
 
     /// Finds only a present code.
@@ -70,7 +68,7 @@ impl Truth {
 
     /// Returns the old code and the new one.
     pub(crate) fn replace(&mut self, seat: Seat, now: u64) -> (String, String) {
-        let generation = self.changes.len() + 1;
+        let generation = self.codes.len() + 1 - self.pads.len();
         let pad = self.pad_mut(seat);
         let prefix: String = pad.code.chars().take_while(char::is_ascii_alphabetic).collect();
         let new = format!("{prefix}42{generation:04}{:05}", seat.0);
@@ -78,7 +76,6 @@ impl Truth {
         pad.start(now);
         pad.change(now, |condition| condition.proxy = None);
         self.codes.insert(new.clone(), seat);
-        self.changes.push((old.clone(), new.clone()));
         (old, new)
     }
 

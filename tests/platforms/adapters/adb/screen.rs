@@ -126,7 +126,7 @@ async fn a_picture_arrives_whole_or_is_an_error_within_its_bounds() {
     watched.set(json!({"screen_fault": "preceded"})).await;
     assert_eq!(watched.still().await.expect("a picture behind a warning").size(), StillSize { width: 90, height: 160 });
     let wrong = [
-        (json!({"screen_fault": "no_picture"}), Ok("something other than a PNG or JPEG")),
+        (json!({"screen_fault": "no_picture"}), Ok("something other than a PNG")),
         (json!({"screen_fault": "half"}), Ok("only a part")),
         (json!({"screen_fault": "asleep"}), Ok("sleeps")),
         (json!({"screen_fault": "missing"}), Ok("no `screencap`")),

@@ -7,15 +7,14 @@
 //! * A code that appears on another serial is another phone. Its id ends with `-2` or more if the
 //!   plain id was assigned before. The phone that had the code is hidden until its serial is seen
 //!   with a code. A phone without a serial stays hidden for good.
-//! * A record of a changed code moves the id of a phone without a serial, if the old code is not
-//!   listed and no other record moves a phone to it.
+//! * A phone without a serial whose code changes is another phone.
 //! * A code that several serials show in one list does not identify any of them: those phones are
 //!   hidden until a list is consistent. A serial that shows several codes does not count as a
 //!   serial meanwhile.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
 use super::knowledge::{Knowledge, LastReading};
-use super::row::{KeptRow, Recoded, Row};
+use super::row::{KeptRow, Row};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -162,20 +161,9 @@ impl<R: Row> AccountPhones<R> {
         }
     }
 
-    pub(super) fn is_stranger(&self, row: &R) -> bool {
-        row.serial().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
-    }
-
-    pub(super) fn needs_code_changes(&self, rows: &[R]) -> bool {
-        let listed: HashSet<&str> = rows.iter().map(Row::code).collect();
-        let lacks =
-            |holder: &Holder<R>| holder.row.is_some() && !holder.code.as_deref().is_some_and(|c| listed.contains(c));
-        rows.iter().any(|row| self.is_stranger(row)) && self.holders.iter().any(lacks)
-    }
-
     /// Takes over a list. One that began before the last one does not count phones as missing.
-    pub(super) fn list(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) {
-        let left_out = self.merge(rows, recoded, began);
+    pub(super) fn list(&mut self, rows: Vec<R>, began: Timestamp) {
+        let left_out = self.merge(rows, began);
         if self.listed_at.is_some_and(|listed_at| began < listed_at) {
             return;
         }
@@ -196,9 +184,8 @@ impl<R: Row> AccountPhones<R> {
     }
 
     /// Returns the number of rows of which no id can be made.
-    pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> usize {
+    pub(super) fn merge(&mut self, rows: Vec<R>, began: Timestamp) -> usize {
         let (rows, contested) = consistent(rows);
-        let moved = self.slots_of_moved(&rows, recoded);
         for code in contested {
             if let Some(&slot) = self.by_code.get(&code)
                 && self.holders[slot].read_at <= began
@@ -207,54 +194,19 @@ impl<R: Row> AccountPhones<R> {
                 self.hide(slot, began);
             }
         }
-        let left_out = rows.into_iter().filter_map(|(row, serial)| self.place(row, serial, &moved, began)).count();
-        // A list that began earlier may still contain the intermediate codes.
-        for Recoded { from, to: _ } in recoded.iter().filter(|record| !self.by_code.contains_key(&record.from)) {
-            self.given_up.insert(from.clone(), began);
-        }
-        left_out
-    }
-
-    fn slots_of_moved(&self, rows: &[(R, Serial)], recoded: &[Recoded]) -> HashMap<String, usize> {
-        let listed: HashSet<&str> = rows.iter().map(|(row, _)| row.code()).collect();
-        let mut before = HashMap::<&str, Option<&str>>::new();
-        for Recoded { from, to } in recoded {
-            let told = before.entry(to).or_insert(Some(from));
-            *told = told.filter(|other| other == from);
-        }
-        let mut moved = HashMap::<usize, Vec<&str>>::new();
-        for (row, _) in rows.iter().filter(|(row, serial)| matches!(serial, Serial::None) && self.is_stranger(row)) {
-            let mut code = row.code();
-            // At most as many steps as there are records, because records may form a cycle.
-            for _ in recoded {
-                let Some(Some(from)) = before.get(code).copied() else { break };
-                if listed.contains(from) {
-                    break;
-                }
-                if let Some(slot) = self.by_code.get(from) {
-                    moved.entry(*slot).or_default().push(row.code());
-                    break;
-                }
-                code = from;
-            }
-        }
-        let only = |(slot, codes): (usize, Vec<&str>)| match codes[..] {
-            [code] => Some((code.to_owned(), slot)),
-            _ => None,
-        };
-        moved.into_iter().filter_map(only).collect()
+        rows.into_iter().filter_map(|(row, serial)| self.place(row, serial, began)).count()
     }
 
     /// Gives the row to its holder, unless a later reading is known. Returns it if no id can be
     /// made.
-    fn place(&mut self, row: R, serial: Serial, moved: &HashMap<String, usize>, began: Timestamp) -> Option<R> {
+    fn place(&mut self, row: R, serial: Serial, began: Timestamp) -> Option<R> {
         let code = row.code();
         let by_code = self.by_code.get(code).copied();
         let with_code = |admits: &dyn Fn(Option<&str>) -> bool| {
             by_code.filter(|slot| admits(self.holders[*slot].serial.as_deref()))
         };
         let known = match &serial {
-            Serial::None => moved.get(code).copied().or(by_code),
+            Serial::None => by_code,
             Serial::One(serial) => self.by_serial.get(serial).copied().or_else(|| with_code(&|other| other.is_none())),
             Serial::Shared(serial) => with_code(&|other| other.is_none_or(|other| other == serial)),
         };

@@ -4,7 +4,7 @@
 //! A [`Source`] reads the list, and deals with limits and repeats of single calls. Start at
 //! [`Refresh::run`].
 
-use super::{PhoneLedger, Recoded, Row};
+use super::{PhoneLedger, Row};
 use crate::phones::port::Unreachable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,11 +26,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub trait Source<R>: Send + Sync + 'static {
     fn list(&self) -> BoxFuture<'_, Result<Vec<R>, Unreachable>>;
-
-    /// Returns the records of changed codes. Default: none, for sources whose phones have serials.
-    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
 
     /// Returns the end of the source's own pause. The next list after a failure begins then, so
     /// that two pauses do not add up. By default the pauses of lists apply.
@@ -127,19 +122,8 @@ impl<R: Row> Refresh<R> {
     }
 
     async fn read(&self, began: Timestamp) -> Result<(), Unreachable> {
-        let mut rows = self.source.list().await?;
-        let mut recoded = Vec::new();
-        if self.ledger.needs_code_changes(&rows) {
-            match self.source.code_changes().await {
-                Ok(records) => recoded = records,
-                Err(Unreachable(why)) => {
-                    self.ledger.withhold_strangers(&mut rows);
-                    let (platform, why) = (self.ledger.name(), why.as_str());
-                    tracing::warn!(%platform, why, "phones with unknown codes are left out: changes of codes cannot be read");
-                }
-            }
-        }
-        self.ledger.take(rows, recoded, began).await;
+        let rows = self.source.list().await?;
+        self.ledger.take(rows, began).await;
         Ok(())
     }
 

@@ -52,12 +52,6 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recoded {
-    pub from: String,
-    pub to: String,
-}
-
 #[derive(Debug)]
 pub struct KeptRow<R: Row> {
     pub(super) row: R,

@@ -94,7 +94,7 @@ impl TestLedger {
     }
 
     pub(in crate::adapter_kit) async fn take(&self, list: &str) -> String {
-        self.ledger.take(rows(list), Vec::new(), self.tick()).await;
+        self.ledger.take(rows(list), self.tick()).await;
         describe(&self.ledger)
     }
 
@@ -131,13 +131,6 @@ fn rows(text: &str) -> Vec<TestRow> {
     text.split_whitespace().map(parse_row).collect()
 }
 
-/// Parses `A>B`: the code `A` became `B`.
-fn records(text: &str) -> Vec<Recoded> {
-    let record =
-        |text: &str| text.split_once('>').map(|(from, to)| Recoded { from: from.into(), to: to.into() }).unwrap();
-    text.split_whitespace().map(record).collect()
-}
-
 fn describe(ledger: &PhoneLedger<TestRow>) -> String {
     let phones = page(ledger, None, u16::MAX);
     phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")
@@ -168,8 +161,8 @@ async fn an_equal_row_keeps_the_value_that_was_made_of_it() {
     for phone in [1, 1, 2, 2] {
         let began = kept.tick();
         match rows.len() {
-            0 | 2 => kept.ledger.take(vec![told(phone)], Vec::new(), began).await,
-            _ => kept.ledger.note(told(phone), Vec::new(), began).await,
+            0 | 2 => kept.ledger.take(vec![told(phone)], began).await,
+            _ => kept.ledger.note(told(phone), began).await,
         }
         let Listed { row, read_at, .. } = page(&kept.ledger, None, 1).remove(0);
         assert_eq!((row.phone, read_at), (phone, began));

@@ -42,8 +42,6 @@ pub enum StillKind {
     Svg,
     /// A picture from outside.
     Png,
-    /// A picture from outside.
-    Jpeg,
 }
 
 impl StillKind {
@@ -53,7 +51,6 @@ impl StillKind {
         match self {
             Self::Svg => "image/svg+xml",
             Self::Png => "image/png",
-            Self::Jpeg => "image/jpeg",
         }
     }
 }
@@ -94,25 +91,22 @@ impl Still {
     /// Makes a picture from outside. It begins at its signature: some phones print a warning first.
     ///
     /// # Errors
-    /// The bytes are no whole PNG or JPEG, or too many, or the sides are too long.
+    /// The bytes are no whole PNG, or too many, or the sides are too long.
     pub fn from_outside(bytes: Vec<u8>) -> Result<Self, ScreenError> {
         let refused = |why| Err(ScreenError::Refused(why));
         if bytes.len() > Self::BYTES_MAX {
             return refused("the picture that the phone sends has more than 8 MiB");
         }
-        let kind_at = |at: &usize| {
-            let starts = [(StillKind::Png, PNG), (StillKind::Jpeg, JPEG)];
-            starts.into_iter().find_map(|(kind, start)| bytes[*at..].starts_with(start).then_some((kind, *at)))
+        let Some(at) = bytes.windows(PNG.len()).position(|window| window == PNG) else {
+            return refused("the phone sends something other than a PNG as its picture");
         };
-        let Some((kind, at)) = (0..bytes.len()).find_map(|at| kind_at(&at)) else {
-            return refused("the phone sends something other than a PNG or JPEG as its picture");
+        let Some(size) = size_of_png(&bytes[at..]) else {
+            return refused("the phone sends only a part of its picture");
         };
-        let size = if kind == StillKind::Png { size_of_png(&bytes[at..]) } else { size_of_jpeg(&bytes[at..]) };
-        let Some(size) = size else { return refused("the phone sends only a part of its picture") };
         if ![size.width, size.height].iter().all(|side| (1..=Self::SIDE_MAX).contains(side)) {
             return refused("a side of the picture that the phone sends has no pixel, or more than 8,192");
         }
-        Ok(Self { kind, size, bytes: Bytes::from(bytes).slice(at..) })
+        Ok(Self { kind: StillKind::Png, size, bytes: Bytes::from(bytes).slice(at..) })
     }
 
     /// Returns the kind.
@@ -135,7 +129,6 @@ impl Still {
 }
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
-const JPEG: &[u8] = b"\xff\xd8\xff";
 
 /// Returns `None` if the picture is not whole. Source: PNG, third edition, sections 5.2 to 5.4 and
 /// 11.2.1.
@@ -152,28 +145,6 @@ fn size_of_png(bytes: &[u8]) -> Option<StillSize> {
             let [width, height] = [[w1, w2, w3, w4], height].map(u32::from_be_bytes);
             return Some(StillSize { width, height });
         }
-    }
-}
-
-/// Returns `None` if the picture is not whole. Source: ITU-T T.81, sections B.1.1 and B.2.2.
-fn size_of_jpeg(bytes: &[u8]) -> Option<StillSize> {
-    let (mut rest, mut size) = (bytes.get(2..)?, None);
-    loop {
-        // In the data of a scan, the others stand for a byte, a restart, and a fill byte.
-        let is_marker = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff);
-        let at = rest.windows(2).position(is_marker)?;
-        let [_, marker, segment @ ..] = &rest[at..] else { return None };
-        if *marker == 0xd9 {
-            return size;
-        }
-        let (length, _) = segment.split_first_chunk()?;
-        // All frames but the markers of tables, arithmetic coding and extensions among them.
-        if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
-            let (&[_, h1, h2, w1, w2], _) = segment.get(2..)?.split_first_chunk()?;
-            let [width, height] = [[w1, w2], [h1, h2]].map(|side| u16::from_be_bytes(side).into());
-            size = Some(StillSize { width, height });
-        }
-        rest = segment.get(usize::from(u16::from_be_bytes(*length)).max(2)..)?;
     }
 }
 
@@ -274,23 +245,14 @@ mod tests {
         [&head[..], &width.to_be_bytes(), &height.to_be_bytes(), data, b"\0\0\0\0IEND\xaeB`\x82"].concat()
     }
 
-    /// A thumbnail with an end of its own, a table, a progressive frame of three colours, and a
-    /// scan with a stuffed byte and a restart.
-    fn jpeg(sides: &[u8]) -> Vec<u8> {
-        let head = b"\xff\xd8\xff\xe0\0\x08ab\xff\xd8\xff\xd9\xff\xdb\0\x03\0\xff\xc2\0\x0b\x08";
-        [&head[..], sides, b"\x03\0\0\0", b"\xff\xda\0\x03\0\x01\xff\0\xff\xd0\x02\xff\xd9"].concat()
-    }
-
     #[test]
-    fn only_a_whole_png_or_jpeg_of_some_size_gets_in_from_outside() {
+    fn only_a_whole_png_of_some_size_gets_in_from_outside() {
         let large = [png(1, 1), vec![0; Still::BYTES_MAX]].concat();
         for (bytes, expected) in [
-            (png(1080, 2400), Some((StillKind::Png, 1080, 2400))),
-            (jpeg(b"\x09\x60\x04\x38"), Some((StillKind::Jpeg, 1080, 2400))),
-            (png(Still::SIDE_MAX, 1), Some((StillKind::Png, 8_192, 1))),
+            (png(1080, 2400), Some((1080, 2400))),
+            (png(Still::SIDE_MAX, 1), Some((8_192, 1))),
             (png(Still::SIDE_MAX + 1, 1), None),
             (png(0, 1), None),
-            (jpeg(b"\0\0\0\x01"), None),
             (b"\xff\xd8\xff\xe0\xff\xff".to_vec(), None),
             (b"\x89PNG\r\n\x1a\n\xff\xff\xff\xffIHDR".to_vec(), None),
             (b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>".to_vec(), None),
@@ -299,20 +261,19 @@ mod tests {
         ] {
             let start = format!("{:02x?}", &bytes[..bytes.len().min(24)]);
             let still = Still::from_outside(bytes).ok();
-            assert_eq!(still.map(|still| (still.kind(), still.size().width, still.size().height)), expected, "{start}");
+            assert_eq!(still.map(|still| (still.size().width, still.size().height)), expected, "{start}");
         }
     }
 
     #[test]
     fn a_picture_begins_at_its_signature_and_is_whole_only_with_its_end() {
-        for picture in [png(3, 4), jpeg(b"\0\x04\0\x03")] {
-            for before in [&b""[..], b"[Warning] Multiple displays were found\n", b"\x89PN\xff\xd8\xfe"] {
-                let still = Still::from_outside([before, &picture].concat()).unwrap();
-                assert_eq!((&**still.bytes(), still.size()), (&*picture, StillSize { width: 3, height: 4 }));
-                for length in 0..picture.len() {
-                    let half = Still::from_outside([before, &picture[..length]].concat());
-                    assert!(half.is_err(), "{length} bytes of {picture:02x?}");
-                }
+        let picture = png(3, 4);
+        for before in [&b""[..], b"[Warning] Multiple displays were found\n", b"\x89PN\xff\xd8\xfe"] {
+            let still = Still::from_outside([before, &picture].concat()).unwrap();
+            assert_eq!((&**still.bytes(), still.size()), (&*picture, StillSize { width: 3, height: 4 }));
+            for length in 0..picture.len() {
+                let half = Still::from_outside([before, &picture[..length]].concat());
+                assert!(half.is_err(), "{length} bytes of {picture:02x?}");
             }
         }
     }

@@ -4,16 +4,14 @@
 //! Totals and sizes in the answers are not trusted: only a page without a new pad is the last. An
 //! incomplete list is an error, because missing pads would count as gone. Start at [`Listing`].
 
-use super::api::{Api, ApiCall, ApiError, Id, Rows};
+use super::api::{Api, ApiCall, ApiError, Rows};
 use super::rows::Pad;
 use crate::adapter_kit::phone_ledger::refresh::Source;
-use crate::adapter_kit::phone_ledger::{Listed, PhoneLedger, Recoded, Row};
+use crate::adapter_kit::phone_ledger::{Listed, PhoneLedger, Row};
 use crate::phones::port::Unreachable;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use serde_with::{As, TryFromInto};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
@@ -50,43 +48,26 @@ impl Listing {
     ) -> Result<Listed<Pad>, Unreachable> {
         let began = clock.now();
         let read = self.read_one(&known.row).await?;
-        let (pad, recoded) = read.ok_or_else(|| Unreachable("the platform does not show the phone".into()))?;
-        ledger.note(pad, recoded, began).await;
+        let pad = read.ok_or_else(|| Unreachable("the platform does not show the phone".into()))?;
+        ledger.note(pad, began).await;
         let listed = ledger.get(&known.id).filter(|listed| listed.read_at >= began);
         listed.ok_or_else(|| Unreachable("the platform shows another phone, or a list was not stored".into()))
     }
 
-    /// Finds a pad whose code has changed by its seat, or by the records of changed codes.
-    async fn read_one(&self, known: &Pad) -> Result<Option<(Pad, Vec<Recoded>)>, Unreachable> {
+    /// Finds a pad whose code has changed by its seat.
+    async fn read_one(&self, known: &Pad) -> Result<Option<Pad>, Unreachable> {
         let code = known.code();
         let seat = known.serial().and_then(|seat| seat.parse::<i64>().ok());
         let of_seat = seat.map_or_else(|| json!({"padCode": code}), |seat| json!({"equipmentIds": [seat]}));
         let (info, seats) = tokio::join!(self.info(code), self.rows::<Pad>(ApiCall::UserPadList, &of_seat));
         let (info, seats) = (info?, seats.map_err(to_unreachable)?);
         let is_it = |row: &Pad| if seat.is_some() { row.serial() == known.serial() } else { row.code() == code };
-        let (found, recoded) = match (info, seats.rows.into_iter().find(is_it)) {
-            (info, Some(row)) => {
-                let info = if row.code() == code { info } else { self.info(row.code()).await? };
-                (Some(join(info, row)), Vec::new())
-            }
-            (Some(info), None) => (Some(info), Vec::new()),
-            (None, None) => self.find_by_record(code).await?,
+        let found = match seats.rows.into_iter().find(is_it) {
+            Some(row) if row.code() == code => Some(join(info, row)),
+            Some(row) => Some(join(self.info(row.code()).await?, row)),
+            None => info,
         };
-        Ok(found.filter(|pad| !pad.is_deleted()).map(|pad| (pad, recoded)))
-    }
-
-    async fn find_by_record(&self, code: &str) -> Result<(Option<Pad>, Vec<Recoded>), Unreachable> {
-        let records = self.records().await?;
-        let changed: HashMap<&str, &str> =
-            records.iter().map(|Recoded { from, to }| (from.as_str(), to.as_str())).collect();
-        let (mut last, mut way) = (code, Vec::new());
-        // The records may form a cycle.
-        while let Some(to) = changed.get(last).filter(|_| way.len() < records.len()) {
-            way.push(Recoded { from: last.to_owned(), to: (*to).to_owned() });
-            last = to;
-        }
-        let found = if last == code { None } else { self.info(last).await? };
-        Ok((found, way))
+        Ok(found.filter(|pad| !pad.is_deleted()))
     }
 
     async fn info(&self, code: &str) -> Result<Option<Pad>, Unreachable> {
@@ -96,12 +77,6 @@ impl Listing {
             Err(error) => Err(to_unreachable(error)),
             Ok(answer) => Ok(answer.rows.into_iter().find(|pad: &Pad| pad.code() == code)),
         }
-    }
-
-    async fn records(&self) -> Result<Vec<Recoded>, Unreachable> {
-        let answer = self.rows(ApiCall::PadChanges, &json!({})).await.map_err(to_unreachable)?;
-        let recoded = |Change { old_pad_code, new_pad_code }| Recoded { from: old_pad_code, to: new_pad_code };
-        Ok(answer.rows.into_iter().map(recoded).collect())
     }
 
     async fn all(&self) -> Result<Vec<Pad>, Unreachable> {
@@ -176,23 +151,9 @@ impl Source<Pad> for Listing {
         Box::pin(self.all())
     }
 
-    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
-        Box::pin(self.records())
-    }
-
     fn pause_end(&self) -> Option<Timestamp> {
         self.api.guard().would_refuse()?.until()
     }
-}
-
-/// From `queryPadIdChangeRecords`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Change {
-    #[serde(deserialize_with = "As::<TryFromInto<Id>>::deserialize")]
-    old_pad_code: String,
-    #[serde(deserialize_with = "As::<TryFromInto<Id>>::deserialize")]
-    new_pad_code: String,
 }
 
 fn join(info: Option<Pad>, seat: Pad) -> Pad {

@@ -73,7 +73,7 @@ async fn a_phone_whose_id_cannot_be_stored_is_not_shown_until_it_is() {
     assert!(kept.ledger.learn(Some(&id("n-b")), |known| known.exit = Some("k".into())).await.is_err());
     assert!(!kept.ledger.is_proven(Some(&id("n-b")), Direction::Exit, "k"), "it did not count");
     kept.store.refuses.store(false, Relaxed);
-    kept.ledger.note(parse_row("B@2"), Vec::new(), kept.tick()).await;
+    kept.ledger.note(parse_row("B@2"), kept.tick()).await;
     assert_eq!(describe(&kept.ledger), "n-a=C n-b=B n-d=D");
     kept.restart().await;
     assert_eq!(describe(&kept.ledger), "n-a=C n-b=B n-d=D");
@@ -128,8 +128,8 @@ async fn the_next_leader_finds_the_ledger_and_the_former_one_changes_nothing_any
     let (store, clock) = (Memory::default(), Clock::manual(Timestamp(1_000_000)));
     let open = async || open(Arc::new(store.lead()), &clock).await;
     let one = open().await;
-    one.take(rows("A@1 B@2"), Vec::new(), clock.now()).await;
-    one.note(parse_row("C@1"), Vec::new(), clock.now()).await;
+    one.take(rows("A@1 B@2"), clock.now()).await;
+    one.note(parse_row("C@1"), clock.now()).await;
     one.set_proof(Some(&id("n-a")), Direction::Start, Some("C".into())).await.unwrap();
     let two = open().await;
     assert_eq!((describe(&two).as_str(), two.is_known()), ("n-a=C n-b=B", true));
@@ -137,8 +137,8 @@ async fn the_next_leader_finds_the_ledger_and_the_former_one_changes_nothing_any
     assert!(one.set_proof(Some(&id("n-a")), Direction::Start, None).await.is_err());
     assert!(one.is_proven(Some(&id("n-a")), Direction::Start, "C"));
     clock.advance(Duration::from_secs(1));
-    one.take(rows("C@1 B@2 E@4"), Vec::new(), clock.now()).await;
+    one.take(rows("C@1 B@2 E@4"), clock.now()).await;
     assert_eq!(describe(&one), "n-a=C n-b=B");
-    two.take(rows("C@1 B@2 F@4"), Vec::new(), clock.now()).await;
+    two.take(rows("C@1 B@2 F@4"), clock.now()).await;
     assert_eq!(describe(&two), "n-a=C n-b=B n-f=F");
 }

@@ -12,7 +12,7 @@ const PHONES: u32 = 5;
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Toggle(u32),
-    /// With serials the code is one of a few, which others may have had; otherwise it is new.
+    /// The code is one of a few, which others may have had.
     Recode(u32, u8),
     Swap(u32, u32),
     /// The list will lack some phones and contain some twice.
@@ -39,30 +39,20 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Serials,
-    Records,
-}
-
 struct World {
-    kind: Kind,
     codes: Vec<String>,
     there: Vec<bool>,
-    records: Vec<Recoded>,
-    reading: Option<(Vec<TestRow>, Vec<Recoded>, Timestamp)>,
+    reading: Option<(Vec<TestRow>, Timestamp)>,
     phones: HashMap<DeviceId, u32>,
     ids: HashMap<u32, DeviceId>,
     read_at: HashMap<DeviceId, Timestamp>,
 }
 
 impl World {
-    fn new(kind: Kind) -> Self {
+    fn new() -> Self {
         Self {
-            kind,
             codes: (0..PHONES).map(|phone| format!("P{phone}")).collect(),
             there: vec![true; PHONES as usize],
-            records: Vec::new(),
             reading: None,
             phones: HashMap::new(),
             ids: HashMap::new(),
@@ -71,8 +61,7 @@ impl World {
     }
 
     fn row_of(&self, phone: u32) -> TestRow {
-        let serial = (self.kind == Kind::Serials).then(|| phone.to_string());
-        TestRow { code: self.codes[phone as usize].clone(), serial, phone }
+        TestRow { code: self.codes[phone as usize].clone(), serial: Some(phone.to_string()), phone }
     }
 
     fn all(&self) -> Vec<TestRow> {
@@ -81,41 +70,33 @@ impl World {
 
     async fn act(&mut self, act: &Act, kept: &mut TestLedger) {
         let now = kept.tick();
-        match (self.kind, *act) {
-            (_, Act::Toggle(phone)) => self.there[phone as usize] ^= true,
-            (Kind::Serials, Act::Recode(phone, n)) => {
+        match *act {
+            Act::Toggle(phone) => self.there[phone as usize] ^= true,
+            Act::Recode(phone, n) => {
                 // Codes that differ only in case give the same id.
                 let code = ["P0", "p0", "P1", "P7"][usize::from(n) % 4];
                 if !self.codes.iter().any(|used| used == code) {
                     self.codes[phone as usize] = code.to_owned();
                 }
             }
-            (Kind::Records, Act::Recode(phone, _)) => {
-                let to = format!("R{}", self.records.len());
-                let from = std::mem::replace(&mut self.codes[phone as usize], to.clone());
-                self.records.push(Recoded { from, to });
-            }
-            (Kind::Serials, Act::Swap(one, other)) => self.codes.swap(one as usize, other as usize),
-            (Kind::Records, Act::Swap(..)) => {}
-            (_, Act::Begin { lost, twice }) => {
+            Act::Swap(one, other) => self.codes.swap(one as usize, other as usize),
+            Act::Begin { lost, twice } => {
                 let told = self.all().into_iter();
                 let mut list: Vec<TestRow> = told.filter(|row| lost >> row.phone & 1 == 0).collect();
                 list.extend(list.clone().into_iter().filter(|row| twice >> row.phone & 1 == 1));
-                self.reading = Some((list, self.records.clone(), now));
+                self.reading = Some((list, now));
             }
-            (_, Act::End) => {
-                if let Some((list, records, began)) = self.reading.take() {
-                    kept.ledger.take(list, records, began).await;
+            Act::End => {
+                if let Some((list, began)) = self.reading.take() {
+                    kept.ledger.take(list, began).await;
                 }
             }
-            (_, Act::Note(phone)) => {
-                // Without a serial, only a phone that has an id can be recognised.
-                let known = self.kind == Kind::Serials || self.ids.contains_key(&phone);
-                if self.there[phone as usize] && known {
-                    kept.ledger.note(self.row_of(phone), self.records.clone(), now).await;
+            Act::Note(phone) => {
+                if self.there[phone as usize] {
+                    kept.ledger.note(self.row_of(phone), now).await;
                 }
             }
-            (_, Act::Restart) => {
+            Act::Restart => {
                 self.reading = None;
                 kept.restart().await;
                 self.read_at.clear();
@@ -141,7 +122,7 @@ impl World {
     /// Checks that two lists suffice to show a platform that does not change any more.
     async fn settle(&mut self, kept: &TestLedger) {
         for _ in 0..2 {
-            kept.ledger.take(self.all(), self.records.clone(), kept.tick()).await;
+            kept.ledger.take(self.all(), kept.tick()).await;
             self.check(&kept.ledger);
         }
         let mut shown: Vec<TestRow> =
@@ -151,10 +132,10 @@ impl World {
     }
 }
 
-fn lives(kind: Kind, acts: &[Act]) {
+fn lives(acts: &[Act]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let (mut world, mut kept) = (World::new(kind), TestLedger::new().await);
+        let (mut world, mut kept) = (World::new(), TestLedger::new().await);
         for act in acts {
             world.act(act, &mut kept).await;
             world.check(&kept.ledger);
@@ -167,12 +148,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_id_leads_to_one_phone_where_the_platform_has_serials(acts in vec(act(), 0..40)) {
-        lives(Kind::Serials, &acts);
-    }
-
-    #[test]
-    fn an_id_leads_to_one_phone_where_the_platform_records_changes(acts in vec(act(), 0..40)) {
-        lives(Kind::Records, &acts);
+    fn an_id_leads_to_one_phone(acts in vec(act(), 0..40)) {
+        lives(&acts);
     }
 }

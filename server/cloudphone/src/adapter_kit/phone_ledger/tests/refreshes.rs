@@ -14,14 +14,11 @@ struct Slow {
 
 #[derive(Default)]
 struct SlowState {
-    rows: &'static str,
-    records: Option<&'static str>,
     down: bool,
     pauses: Option<Duration>,
     paused_until: Option<Timestamp>,
     /// In seconds since the start.
     lists: Vec<f64>,
-    records_asked: usize,
 }
 
 impl Slow {
@@ -36,17 +33,9 @@ impl Source<TestRow> for Slow {
             self.lock().lists.push(self.clock.now().since(START).as_secs_f64());
             tokio::time::sleep(self.takes).await;
             let mut state = self.lock();
-            let SlowState { rows: told, down, pauses, .. } = *state;
+            let SlowState { down, pauses, .. } = *state;
             state.paused_until = pauses.filter(|_| down).map(|pause| self.clock.now().plus(pause));
-            if down { Err(Unreachable("it is down".into())) } else { Ok(rows(told)) }
-        })
-    }
-
-    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
-        Box::pin(async {
-            let mut told = self.lock();
-            told.records_asked += 1;
-            told.records.map(records).ok_or_else(|| Unreachable("there are none".into()))
+            if down { Err(Unreachable("it is down".into())) } else { Ok(rows("A B")) }
         })
     }
 
@@ -67,8 +56,7 @@ struct Kit {
 async fn kit(takes: Duration) -> Kit {
     let clock = Clock::start_at(START);
     let ledger = open(Arc::new(Memory::default()), &clock).await;
-    let told = Lock::new(SlowState { rows: "A B", records: Some(""), ..SlowState::default() });
-    let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
+    let slow = Arc::new(Slow { clock: clock.clone(), takes, told: Lock::default() });
     let refresh = Refresh::new(Arc::clone(&ledger), slow.clone(), clock.clone());
     Kit { clock, ledger, slow, refresh }
 }
@@ -168,29 +156,6 @@ async fn after_a_write_the_next_list_comes_sooner_but_not_at_once() {
     kit.run(Duration::from_mins(1), || kit.refresh.wake()).await;
     assert!(kit.slow.lock().lists.len() <= 7, "{:?}", kit.slow.lock().lists);
     assert!(SOONEST < EVERY);
-}
-
-#[tokio::test(start_paused = true)]
-async fn records_are_asked_for_only_where_a_list_puzzles() {
-    let kit = kit(Duration::ZERO).await;
-    for (told, records, asked, expected) in [
-        ("A B", None, 0, "n-a=A n-b=B"),
-        ("A B C", None, 0, "n-a=A n-b=B n-c=C"),
-        ("A B", None, 0, "n-a=A n-b=B n-c=C"),
-        // The records cannot be read, so it is unknown which phone D is.
-        ("A B D", None, 1, "n-a=A n-b=B"),
-        ("A D", None, 2, "n-a=A n-b=B"),
-        ("A D", Some("B>D"), 3, "n-a=A n-b=D"),
-        ("A D", None, 3, "n-a=A n-b=D"),
-    ] {
-        {
-            let mut state = kit.slow.lock();
-            (state.rows, state.records) = (told, records);
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        kit.refresh.at_least(kit.clock.now()).await.unwrap();
-        assert_eq!((describe(&kit.ledger).as_str(), kit.slow.lock().records_asked), (expected, asked), "{told}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

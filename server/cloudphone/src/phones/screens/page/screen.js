@@ -13,7 +13,7 @@ const KEYS = {
 /** Where Option writes characters. Elsewhere, Alt opens the menus of the browser. */
 const IS_APPLE = /^(Mac|iP)/.test(navigator.platform);
 /** The kinds of pictures, as names of files end. */
-const ENDINGS = { "image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpg" };
+const ENDINGS = { "image/svg+xml": "svg", "image/png": "png" };
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8">
   <path fill="#48f" d="M2 0h4v8H2"/></svg>`;
 

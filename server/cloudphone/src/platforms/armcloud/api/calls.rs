@@ -16,8 +16,6 @@ pub enum ApiCall {
     TaskDetail,
     AsyncCmd,
     ScreenToken,
-    /// Lists replaced pads with their replacements.
-    PadChanges,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +40,6 @@ impl ApiCall {
             Self::TaskDetail => [Some("/padTaskDetail"), Some("/task-center/open/task/padTaskDetail")],
             Self::AsyncCmd => [Some("/asyncCmd"), Some("/openapi/open/pad/asyncCmd")],
             Self::ScreenToken => [Some("/stsTokenByPadCode"), Some("/openapi/open/token/stsTokenByPadCode")],
-            Self::PadChanges => [Some("/queryPadIdChangeRecords"), None],
         };
         match family {
             Family::PadApi => pad_api,

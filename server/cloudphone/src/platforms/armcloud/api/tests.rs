@@ -232,7 +232,7 @@ async fn a_refused_call_is_not_repeated() {
     assert_eq!(platform.requests().len(), 1);
     let platform = Platform::start(vec![PlatformAct::html(404), accept(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
-    let records = async || api.read::<Value>(ApiCall::PadChanges, &json!({})).await;
+    let records = async || api.read::<Value>(ApiCall::TaskDetail, &json!({})).await;
     for _ in 0..2 {
         assert!(records().await.expect_err("no such call").is_unsupported());
     }
@@ -279,7 +279,7 @@ async fn a_call_that_never_worked_and_is_answered_with_404_is_tried_again_after_
 async fn a_call_that_has_worked_is_missing_after_three_404s_a_minute_apart_and_the_list_never() {
     let missing = || PlatformAct::html(404);
     let worked = accept(json!([]));
-    let calls = [ApiCall::PadChanges, ApiCall::UserPadList, ApiCall::Infos];
+    let calls = [ApiCall::TaskDetail, ApiCall::UserPadList, ApiCall::Infos];
     for (call, is_list) in calls.into_iter().zip([false, true, true]) {
         let platform = Platform::start(vec![worked.clone(), missing()]).await;
         let (api, clock) = api(&platform, Scheme::V4);

@@ -18,7 +18,6 @@ struct State {
     /// `None`: HTTP 404.
     seats: Option<Vec<(i64, String)>>,
     seats_paged: bool,
-    records: Option<Vec<(&'static str, &'static str)>>,
     pages: Pages,
 }
 
@@ -50,8 +49,7 @@ impl State {
         let call = head.split(' ').nth(1).unwrap().rsplit('/').next();
         match call {
             Some("infos") => self.infos(&body),
-            Some("userPadList") => self.user_pad_list(&body),
-            _ => self.change_records(),
+            _ => self.user_pad_list(&body),
         }
         .unwrap_or_else(|| PlatformAct::html(404))
     }
@@ -93,13 +91,6 @@ impl State {
         let row = |(seat, code): &(i64, String)| json!({"padCode": code, "equipmentId": seat, "cvmStatus": 100});
         let rows: Vec<_> = self.seats.as_ref()?.iter().filter(asked).skip(skip).take(take).map(row).collect();
         Some(accept(if self.seats_paged { json!({"records": rows}) } else { json!(rows) }))
-    }
-
-    /// One record lacks a code, and does not hide the others.
-    fn change_records(&self) -> Option<PlatformAct> {
-        let row = |(from, to): &(&str, &str)| json!({"oldPadCode": from, "newPadCode": to});
-        let rows = self.records.as_ref()?.iter().map(row).chain([json!({"oldPadCode": "A"})]);
-        Some(accept(rows.collect()))
     }
 }
 
@@ -200,13 +191,13 @@ async fn names_and_seats_come_from_the_list_of_seats_and_no_pad_of_either_list_i
 }
 
 #[tokio::test]
-async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
+async fn one_pad_is_found_by_its_seat_or_its_code() {
     let with_seats = |infos: &[&str], pairs: &[(i64, &str)]| State {
         infos: infos.iter().map(|code| (*code).to_owned()).collect(),
         seats: seats(pairs),
         ..State::default()
     };
-    let without = |infos: &[&str], records| State { seats: None, records, ..with_seats(infos, &[]) };
+    let without = |infos: &[&str]| State { seats: None, ..with_seats(infos, &[]) };
     for (known, state, found) in [
         (r#"{"padCode":"A","equipmentId":1}"#, with_seats(&["A", "B"], &[(1, "A"), (2, "B")]), "A@1"),
         (r#"{"padCode":"A","equipmentId":1}"#, with_seats(&["A", "B"], &[(1, "B"), (2, "A")]), "B@1"),
@@ -215,20 +206,12 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
         (r#"{"padCode":"A","equipmentId":1}"#, with_seats(&["A"], &[]), "A"),
         (r#"{"padCode":"A","equipmentId":1}"#, with_seats(&["B"], &[]), "gone"),
         (r#"{"padCode":"A"}"#, with_seats(&["A"], &[(1, "A")]), "A@1"),
-        (r#"{"padCode":"A"}"#, without(&["A"], None), "A"),
-        (r#"{"padCode":"A"}"#, without(&["B"], None), "gone"),
-        (r#"{"padCode":"A"}"#, without(&["B"], Some(vec![("A", "B")])), "B A>B"),
-        (r#"{"padCode":"A"}"#, without(&["C"], Some(vec![("A", "B"), ("B", "C")])), "C A>B B>C"),
-        (r#"{"padCode":"A"}"#, without(&["X"], Some(vec![("A", "B"), ("B", "A")])), "gone"),
+        (r#"{"padCode":"A"}"#, without(&["A"]), "A"),
+        (r#"{"padCode":"A"}"#, without(&["B"]), "gone"),
     ] {
         let known: Pad = json::read(known).unwrap();
-        let described = match fixture(state).await.listing.read_one(&known).await.unwrap() {
-            None => "gone".to_owned(),
-            Some((pad, recoded)) => {
-                let records = recoded.iter().map(|Recoded { from, to }| format!(" {from}>{to}"));
-                describe_pads(&[pad]) + &records.collect::<String>()
-            }
-        };
+        let read = fixture(state).await.listing.read_one(&known).await.unwrap();
+        let described = read.map_or_else(|| "gone".to_owned(), |pad| describe_pads(&[pad]));
         assert_eq!(described, found, "{known:?}");
     }
 }
@@ -245,11 +228,9 @@ async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let files = ServiceFiles::open(Arc::new(Memory::default())).await.unwrap();
     let ledger = PhoneLedger::open(&files, PlatformName::parse("n").unwrap(), clock.clone());
-    let records = Some(vec![("AC00000", "AC00001")]);
-    let Fixture { listing, platform: _platform, state } =
-        fixture(State { infos: codes(2), records, ..State::default() }).await;
-    ledger.take(listing.list().await.unwrap(), Vec::new(), clock.now()).await;
-    // The record says that the first pad has become the second, which is another known phone.
+    let Fixture { listing, platform: _platform, state } = fixture(State { infos: codes(2), ..State::default() }).await;
+    ledger.take(listing.list().await.unwrap(), clock.now()).await;
+    // The seat of the first pad has the second one, which is another known phone.
     state.lock().unwrap().infos.remove(0);
     clock.advance(Duration::from_secs(1));
     let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| ledger.get(&DeviceId::new(id).ok().unwrap()).unwrap());
