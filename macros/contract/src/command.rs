@@ -4,16 +4,15 @@ use crate::accepted::{self, Accepted};
 use crate::base::IN_FORCE;
 use crate::check::{Against, Judgement, breaks, check};
 use crate::release;
-use crate::report::annotate;
 use crate::scaffold::{NewTool, Question, new_tool};
 use crate::source::display_path;
 use crate::verify::write_json;
 use crate::version::Version;
 use serde_json::json;
+use std::fs;
 use std::io::ErrorKind;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 use toolwarrant_common::{escape_line, escape_text, read_text, suggestion};
 use toolwarrant_gate::{Audience, ChangeRule, rule, rules};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule, documents, load, replace};
@@ -35,11 +34,8 @@ pub enum GateCommand {
         #[arg(long, value_name = "FILE|DIR|REVISION", conflicts_with = "base")]
         against: Option<String>,
         /// Print the report as JSON
-        #[arg(long, conflicts_with = "format")]
+        #[arg(long)]
         json: bool,
-        /// Form of the report
-        #[arg(long, value_enum, default_value = "text")]
-        format: ReportFormat,
     },
     /// Write the record of the contract as it is released, and the section of its version in
     /// CHANGELOG.md next to the contract's folder
@@ -72,7 +68,7 @@ pub enum GateCommand {
 impl GateCommand {
     #[must_use]
     pub fn check() -> Self {
-        Self::Check { base: None, against: None, json: false, format: ReportFormat::Text }
+        Self::Check { base: None, against: None, json: false }
     }
 }
 
@@ -82,15 +78,6 @@ pub enum NewPart {
     /// Add a tool: its stanza, its result type, a handler that compiles, and a test; asks for what
     /// the flags leave out, and writes nothing unless the contract then loads
     Tool(Box<NewTool>),
-}
-
-/// The form of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ReportFormat {
-    /// Text with the places, in the style of rustc
-    Text,
-    /// Annotations for GitHub
-    Github,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -117,17 +104,15 @@ pub fn today() -> String {
 pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
     let GateContext { folder, today, .. } = context;
     let done = match command {
-        GateCommand::Check { base, against, json, format } => {
+        GateCommand::Check { base, against, json } => {
             let against = Against { revision: base.as_deref(), other: against.as_deref() };
             let judgement = check(folder, against);
             let code = judgement.as_ref().map_or(2, |judgement| u8::from(!judgement.refusals.is_empty()));
-            let text = match (judgement, json, format) {
-                (Ok(judgement), true, _) => write_json(&judgement.json()),
-                (Err(why), true, _) => write_json(&json!({"compared": false, "reason": why})),
-                (Ok(judgement), false, ReportFormat::Text) => escape_text(&judgement.text()),
-                (Ok(judgement), false, ReportFormat::Github) => escape_text(&judgement.annotations(&above(folder))),
-                (Err(why), false, ReportFormat::Text) => escape_text(&format!("not compared: {why}\n")),
-                (Err(why), false, ReportFormat::Github) => escape_text(&annotate("error", "", "not-compared", &why)),
+            let text = match (judgement, json) {
+                (Ok(judgement), true) => write_json(&judgement.json()),
+                (Err(why), true) => write_json(&json!({"compared": false, "reason": why})),
+                (Ok(judgement), false) => escape_text(&judgement.text()),
+                (Err(why), false) => escape_text(&format!("not compared: {why}\n")),
             };
             return GateAnswer { text, code };
         }
@@ -138,13 +123,6 @@ pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
     };
     let (text, code) = done.map_or_else(|(why, code)| (why, code), |text| (text, 0));
     GateAnswer { text: escape_text(text.trim_end()) + "\n", code }
-}
-
-fn above(folder: &Path) -> String {
-    let here = env::current_dir().unwrap_or_default();
-    let above = folder.parent().unwrap_or(folder);
-    let inner = above.strip_prefix(here).unwrap_or(above).to_string_lossy().into_owned();
-    if inner.is_empty() { inner } else { inner + "/" }
 }
 
 type Done = Result<String, (String, u8)>;

@@ -20,7 +20,7 @@ mod source;
 mod verify;
 mod version;
 
-pub use command::{GateAnswer, GateCommand, GateContext, ReportFormat, execute, today};
+pub use command::{GateAnswer, GateCommand, GateContext, execute, today};
 pub use expand::{expand, format_code};
 pub use scaffold::{NewTool, Question, new_tool};
 pub use verify::{NotCompared, VerifyOptions, verify};

@@ -1,4 +1,4 @@
-//! The report of a check: as text, as JSON, and as annotations of GitHub.
+//! The report of a check: as text and as JSON.
 
 use crate::check::{Judged, Judgement, RefusedContract, breaks};
 use crate::release::describe_verdicts;
@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use toolwarrant_common::escape_line;
 use toolwarrant_gate::{ContractChange, ListChange, Severity, change_json};
-
-/// GitHub shows only this number of each level for each step.
-const ANNOTATIONS: usize = 10;
 
 const LONGEST_NOTE: usize = 120;
 
@@ -119,45 +116,6 @@ impl Judgement {
             |spot| json!({"file": self.files[spot.file].shown, "line": self.files[spot.file].line(spot)}),
         )
     }
-
-    /// Writes annotations for the lines of a pull request. `folder` contains the contract's folder
-    /// and is relative to the repository.
-    pub(crate) fn annotations(&self, folder: &str) -> String {
-        let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
-        let changes = shown.iter().map(|Judged { change, accepted, spot, .. }| {
-            let level = match (change.worst(), accepted) {
-                (Severity::Breaking, None) => "error",
-                (Severity::Breaking, Some(_)) | (Severity::Risky, _) => "warning",
-                (Severity::Compatible, _) => "notice",
-            };
-            let lists: Vec<_> = change.lists.iter().map(describe_list).collect();
-            let text = [&[escape_line(&change.message), describe_verdicts(change.verdicts)][..], &lists].concat();
-            (level, change.rule.id.as_str(), text.join("\n"), spot)
-        });
-        let refusals = self.refusals.iter().map(|refusal| {
-            ("error", refusal.id, format!("{}\n{}", escape_line(&refusal.message), refusal.help), &refusal.spot)
-        });
-        let all: Vec<_> = changes.chain(refusals).collect();
-        let mut out = String::new();
-        for level in ["error", "warning", "notice"] {
-            let of_level: Vec<_> = all.iter().filter(|(known, ..)| *known == level).collect();
-            // The count of the rest takes the place of the last.
-            let fit = if of_level.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { of_level.len() };
-            for (_, id, text, spot) in &of_level[..fit] {
-                let place = spot.as_ref().map(|spot| {
-                    let File { shown, .. } = &self.files[spot.file];
-                    let path = escape_data(&format!("{folder}{shown}")).replace(':', "%3A").replace(',', "%2C");
-                    format!("file={path},line={},", self.files[spot.file].line(spot))
-                });
-                out += &annotate(level, &place.unwrap_or_default(), id, text);
-            }
-            if fit < of_level.len() {
-                let rest = format!("{} more: run `contract check`", of_level.len() - fit);
-                out += &annotate(level, "", "contract", &rest);
-            }
-        }
-        out
-    }
 }
 
 fn describe_list(ListChange { permission, lost, gained }: &ListChange) -> String {
@@ -182,12 +140,4 @@ fn snippet<'a>(
     let File { shown, text } = &files[spot.file];
     let span = spot.span.start.min(text.len())..spot.span.end.min(text.len());
     Snippet::source(text.as_str()).path(escape_line(shown)).annotation(kind.span(span).label(label))
-}
-
-pub(crate) fn annotate(level: &str, place: &str, title: &str, text: &str) -> String {
-    format!("::{level} {place}title={title}::{}\n", escape_data(text))
-}
-
-fn escape_data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
+use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, execute};
 use toolwarrant_reader::{Mode, generate};
 
 struct Shop {
@@ -85,11 +85,11 @@ impl Shop {
     }
 
     fn base(&self, revision: &str) -> GateAnswer {
-        self.run(&compare(Some(revision), None, false, ReportFormat::Text))
+        self.run(&compare(Some(revision), None, false))
     }
 
     fn against(&self, other: &str) -> GateAnswer {
-        self.run(&compare(None, Some(other), false, ReportFormat::Text))
+        self.run(&compare(None, Some(other), false))
     }
 
     fn generate(&self) {
@@ -119,9 +119,9 @@ impl Shop {
     }
 }
 
-fn compare(base: Option<&str>, against: Option<&str>, json: bool, format: ReportFormat) -> GateCommand {
+fn compare(base: Option<&str>, against: Option<&str>, json: bool) -> GateCommand {
     let [base, against] = [base, against].map(|name| name.map(str::to_owned));
-    GateCommand::Check { base, against, json, format }
+    GateCommand::Check { base, against, json }
 }
 
 fn show(answer: &GateAnswer) -> String {

@@ -3,12 +3,12 @@
 use super::{Shop, compare, show};
 use serde_json::Value;
 use toolwarrant_common::json;
-use toolwarrant_contract::{GateCommand, ReportFormat};
+use toolwarrant_contract::GateCommand;
 
 fn json(shop: &Shop, base: Option<&str>) -> Value {
     let schema = json::read(include_str!("../../report.schema.json")).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a valid schema");
-    let answer = shop.run(&compare(base, None, true, ReportFormat::Text));
+    let answer = shop.run(&compare(base, None, true));
     let report: Value = json::read(&answer.text).expect("JSON");
     let faults: Vec<_> = validator.iter_errors(&report).map(|fault| fault.to_string()).collect();
     assert_eq!(faults, Vec::<String>::new(), "{report:#}");
@@ -39,28 +39,6 @@ fn a_report_as_json_fits_its_schema_whatever_it_says() {
     assert_eq!(json(&shop, None)["changes"][0]["accepted"], "Paper.");
     shop.write("spec/types.toml", "[[[");
     assert_eq!(json(&shop, None)["compared"], false);
-}
-
-#[test]
-fn annotations_stand_at_their_lines_and_ten_of_a_level_are_shown() {
-    let shop = Shop::release_first();
-    shop.break_it();
-    let github = compare(None, None, false, ReportFormat::Github);
-    insta::assert_snapshot!("annotations", show(&shop.run(&github)));
-    let shop = Shop::new();
-    let implies = "[permission.service]\nimplies = ";
-    shop.edit("spec/service.toml", &format!("{implies}[\"look\"]"), &format!("{implies}[\"print\"]"));
-    assert_eq!(shop.release("1.0.0").code, 0);
-    shop.break_it();
-    for file in ["printers", "trays", "floor", "jobs", "printing"] {
-        let path = format!("spec/tools/{file}.toml");
-        shop.write(&path, &shop.read(&path).replace("permission = \"look\"", "permission = \"print\""));
-    }
-    assert!(Shop::new().run(&github).text.starts_with("::error title=not-compared::there is no spec/released.toml"));
-    let many = shop.run(&github).text;
-    let errors: Vec<_> = many.lines().filter(|line| line.starts_with("::error ")).collect();
-    assert_eq!(errors.len(), 10, "{many}");
-    assert!(errors[9].ends_with(" more: run `contract check`"), "{}", errors[9]);
 }
 
 #[test]
