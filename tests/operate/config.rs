@@ -63,16 +63,15 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
 }
 
 #[tokio::test]
-async fn mistakes_in_flags_of_the_simulated_phones_come_with_help() {
-    let (sound, answer) = check("sim-devices = 0\nallow-private-proxy = \"no\"\nsim-sed = 1\n").await;
-    let mistakes = answer["mistakes"].as_array().expect("mistakes");
-    let told: Vec<_> = mistakes.iter().map(|mistake| json!([mistake["line"], mistake["help"]])).collect();
-    let expected = [
-        json!([1, "0 is not in 1..=1000000"]),
-        json!([2, "expected true or false"]),
-        json!([3, "did you mean `sim-seed`?"]),
-    ];
-    assert_eq!((sound, told), (false, expected.to_vec()));
+async fn a_mistake_in_a_flag_of_the_simulated_phones_comes_with_help() {
+    for (text, help) in [
+        ("sim-devices = 0", "0 is not in 1..=1000000"),
+        ("allow-private-proxy = \"no\"", "expected true or false"),
+        ("sim-sed = 1", "did you mean `sim-seed`?"),
+    ] {
+        let (sound, answer) = check(text).await;
+        assert_eq!((sound, &answer["mistakes"][0]["help"]), (false, &json!(help)), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -123,7 +123,6 @@ impl Rig {
             console: None,
             unreadable: UnreadTargets::default(),
             lines: ActLines::default(),
-            applying: tokio::sync::Mutex::default(),
         };
         let operator = local_operator(Channel::Offline, Claims::default());
         match execute(&context, &operator, command).await {

@@ -44,39 +44,38 @@ pub(crate) enum PlatformConfig {
 pub(crate) const SIMULATOR: &str = "phone";
 
 pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformConfig)>, ConfigError> {
-    let mut found = config.findings();
     let mut platforms = Vec::new();
-    for (key, table) in config.entries_by_kind::<PlatformTable>(TABLE.name, &mut found) {
+    for (key, table) in config.entries_by_kind::<PlatformTable>(TABLE.name)? {
+        let mistake = |message: String, help: String| config.mistake(key.span(), message, Some(help));
         let name = PlatformName::parse(key.get_ref());
-        if let Err(error) = name {
-            found.add(key.span(), format!("`{}` is not a platform name", key.get_ref()), Some(error.to_string()));
-        }
+        let named = |error| mistake(format!("`{}` is not a platform name", key.get_ref()), format!("{error}"));
+        let name = name.map_err(named)?;
         let simulates = matches!(table, PlatformTable::Simulator(_));
-        if simulates && name.as_ref().is_ok_and(|name| name.as_str() != SIMULATOR) {
+        if simulates && name.as_str() != SIMULATOR {
             let help = format!("call it [platform.{SIMULATOR}]: the ids of its phones begin with that name");
-            found.add(key.span(), "the platform of the simulated phones has a fixed name", Some(help));
+            return Err(mistake("the platform of the simulated phones has a fixed name".to_owned(), help));
         }
-        if !simulates && key.get_ref() == SIMULATOR {
+        if !simulates && name.as_str() == SIMULATOR {
             let help = "choose another: the ids of simulated phones begin with this one".to_owned();
-            found.add(key.span(), format!("`{SIMULATOR}` is the simulator's name"), Some(help));
+            return Err(mistake(format!("`{SIMULATOR}` is the simulator's name"), help));
         }
         let platform = match table {
-            PlatformTable::Simulator(_) => Some(PlatformConfig::Simulator),
-            PlatformTable::Adb(table) => adb::read(&key, table, &mut found).map(Box::new).map(PlatformConfig::Adb),
+            PlatformTable::Simulator(_) => PlatformConfig::Simulator,
+            PlatformTable::Adb(table) => PlatformConfig::Adb(Box::new(adb::read(config, &key, table)?)),
             PlatformTable::Armcloud(table) => {
                 let reads_through_proxy = table.read_through_proxy;
-                let account = armcloud::read(config, &key, table, &mut found).map(Box::new);
-                account.map(|account| PlatformConfig::Armcloud { account, reads_through_proxy })
+                let account = Box::new(armcloud::read(config, &key, table)?);
+                PlatformConfig::Armcloud { account, reads_through_proxy }
             }
         };
-        let server = platform.as_ref().and_then(adb_server);
+        let server = adb_server(&platform);
         if server.is_some() && platforms.iter().any(|(_, other)| adb_server(other) == server) {
             let help = "name the phones of both in one `only`, or start a second adb server".to_owned();
-            found.add(key.span(), "another platform has this adb server, so each phone would have two ids", Some(help));
+            let message = "another platform has this adb server, so each phone would have two ids".to_owned();
+            return Err(mistake(message, help));
         }
-        platforms.extend(name.ok().zip(platform));
+        platforms.push((name, platform));
     }
-    found.finish()?;
     platforms.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(platforms)
 }

@@ -194,11 +194,19 @@ async fn a_store_that_replicas_share_is_refused_by_name() {
 #[tokio::test]
 async fn each_mistake_in_a_table_has_its_place_and_its_remedy() {
     let site = Site::new();
-    site.configure(
-        "[platform.far]\nkind = \"adb\"\nserver = \"192.0.2.7:5037\"\nonly = [\"model:Pixel\", \"a\"]\n\
-         names = { b = \"Anna\" }\n[platform.bare]\nkind = \"adb\"\nconnect = [\"192.0.2.7\"]\n\
-         [platform.one]\nkind = \"adb\"\nonly = [\"a\"]\n[platform.two]\nkind = \"adb\"\nonly = [\"b\"]\n",
-    );
-    let (code, text) = site.operate("config check").await;
-    insta::assert_snapshot!(format!("exit {code}\n{}", steady(&text, site.home.path())));
+    let mut shown = String::new();
+    for keys in [
+        "server = \"192.0.2.7:5037\"\nonly = [\"a\"]",
+        "only = [\"model:Pixel\", \"a\"]",
+        "only = [\"a\"]\nnames = { b = \"Anna\" }",
+        "connect = [\"192.0.2.7\"]",
+        "only = [\"a\"]\nconnect = [\"192.0.2.7\"]",
+        "only = [\"a\"]\nstart = [\"/bin/true\"]",
+        "only = [\"a\"]\n[platform.two]\nkind = \"adb\"\nonly = [\"b\"]",
+    ] {
+        site.configure(&format!("[platform.one]\nkind = \"adb\"\n{keys}\n"));
+        let (code, text) = site.operate("config check").await;
+        shown += &format!("exit {code}\n{}\n", steady(&text, site.home.path()));
+    }
+    insta::assert_snapshot!(shown);
 }

@@ -57,7 +57,7 @@ pub async fn acts_are_found_newest_first_by_each_filter_and_in_pages(store: Arc<
         act(2, "bob", "key revoke", Some("k1")),
         act(3, "alice", "keyring", None),
         act(4, "alice", "key revoke", Some("k2")),
-        act(5, "bob", "apply app rename", Some("a1")),
+        act(5, "bob", "app rename", Some("a1")),
     ];
     store.put_acts(acts.to_vec()).await.unwrap();
     let text = |text: &str| Some(text.to_owned());
@@ -69,7 +69,6 @@ pub async fn acts_are_found_newest_first_by_each_filter_and_in_pages(store: Arc<
         (ActFilter { command: text("key"), ..all() }, &[4, 2, 1]),
         (ActFilter { command: text("key revoke"), ..all() }, &[4, 2]),
         (ActFilter { command: text("app rename"), ..all() }, &[5]),
-        (ActFilter { command: text("apply"), ..all() }, &[5]),
         (ActFilter { since: Some(Timestamp(2)), until: Some(Timestamp(4)), ..all() }, &[3, 2]),
         (ActFilter { limit: 2, ..all() }, &[5, 4]),
         (ActFilter { before: Some(3), limit: 1, ..all() }, &[2]),

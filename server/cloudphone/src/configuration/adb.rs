@@ -7,7 +7,7 @@ use crate::platforms::adb::{
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use toolwarrant::config::{Findings, Spanned};
+use toolwarrant::config::{Config, ConfigError, Spanned};
 
 const SERVER: &str = "127.0.0.1:5037";
 
@@ -33,35 +33,32 @@ pub(super) struct AdbTable {
     clear_proxy: Option<Spanned<Vec<String>>>,
 }
 
-pub(super) fn read(key: &Spanned<String>, table: AdbTable, found: &mut Findings<'_>) -> Option<AdbSettings> {
-    let programs = read_programs(&table, found);
+pub(super) fn read(config: &Config, key: &Spanned<String>, table: AdbTable) -> Result<AdbSettings, ConfigError> {
+    let programs = read_programs(config, &table)?;
     let (server, span) =
         table.server.map_or((SERVER.to_owned(), key.span()), |server| (server.get_ref().clone(), server.span()));
     let server = server.parse::<AdbAddress>();
-    let server = server.map_err(|error| {
-        found.add(span, "`server` is not an address on this machine", Some(error.to_string()));
-    });
-    let only = patterns(key, table.only, found);
+    let wrong = "`server` is not an address on this machine";
+    let server = server.map_err(|error| config.mistake(span, wrong, Some(error.to_string())))?;
+    let only = patterns(config, key, table.only)?;
     let mut named = BTreeMap::new();
     for (phone, name) in table.names {
-        if only.iter().any(|pattern| pattern.admits(phone.get_ref())) {
-            named.insert(phone.into_inner(), name);
-        } else {
+        if !only.iter().any(|pattern| pattern.admits(phone.get_ref())) {
             let help = "write its serial, or `usb:` and its USB path, as `only` has it".to_owned();
-            found.add(phone.span(), format!("`only` admits no phone `{}`", phone.get_ref()), Some(help));
+            let message = format!("`only` admits no phone `{}`", phone.get_ref());
+            return Err(config.mistake(phone.span(), message, Some(help)));
         }
+        named.insert(phone.into_inner(), name);
     }
-    let power_seconds = check_number("power-seconds", (AdbSettings::POWER_SECONDS, 3_600), table.power_seconds, found);
-    let proxy_seconds = check_number("proxy-seconds", (AdbSettings::PROXY_SECONDS, 3_600), table.proxy_seconds, found);
-    let connect = addresses(table.connect, &only, found);
-    Some(AdbSettings {
-        server: server.ok()?,
+    let seconds = |name, usual, written| check_number(config, name, (usual, 3_600), written);
+    Ok(AdbSettings {
+        server,
+        connect: table.connect.into_iter().map(|text| address(config, &only, &text)).collect::<Result<_, _>>()?,
         only,
-        connect,
         names: named,
         region: table.region,
-        power_seconds,
-        proxy_seconds,
+        power_seconds: seconds("power-seconds", AdbSettings::POWER_SECONDS, table.power_seconds)?,
+        proxy_seconds: seconds("proxy-seconds", AdbSettings::PROXY_SECONDS, table.proxy_seconds)?,
         shared_address: table.shared_address,
         programs,
     })
@@ -69,71 +66,60 @@ pub(super) fn read(key: &Spanned<String>, table: AdbTable, found: &mut Findings<
 
 /// Has no default, because a phone that only charges its battery here must not be served.
 fn patterns(
+    config: &Config,
     key: &Spanned<String>,
     only: Option<Spanned<Vec<Spanned<String>>>>,
-    found: &mut Findings<'_>,
-) -> Vec<PhonePattern> {
+) -> Result<Vec<PhonePattern>, ConfigError> {
     let span = only.as_ref().map_or_else(|| key.span(), Spanned::span);
     let written = only.map(Spanned::into_inner).unwrap_or_default();
     if written.is_empty() {
         let help = "list the serials of the phones to serve; `adb devices -l` shows them, and \"*\" stands for all";
-        found.add(span, "`only` names no phone", Some(help.to_owned()));
+        return Err(config.mistake(span, "`only` names no phone", Some(help.to_owned())));
     }
-    let mut read = |text: Spanned<String>| {
-        let pattern = text.get_ref().parse::<PhonePattern>();
-        let report = |error: &NoPhonePattern| {
-            found.add(text.span(), format!("`{}` names no phone", text.get_ref()), Some(error.to_string()));
-        };
-        pattern.inspect_err(report).ok()
+    let read = |text: Spanned<String>| {
+        text.get_ref().parse().map_err(|error: NoPhonePattern| {
+            config.mistake(text.span(), format!("`{}` names no phone", text.get_ref()), Some(error.to_string()))
+        })
     };
-    written.into_iter().filter_map(&mut read).collect()
+    written.into_iter().map(read).collect()
 }
 
-fn addresses(written: Vec<Spanned<String>>, only: &[PhonePattern], found: &mut Findings<'_>) -> Vec<NetworkAddress> {
-    let mut read = |text: Spanned<String>| match text.get_ref().parse::<NetworkAddress>() {
-        Ok(address) if only.iter().any(|pattern| pattern.admits(text.get_ref())) => Some(address),
-        Ok(_) => {
-            found.add(text.span(), format!("`only` admits no phone `{}`", text.get_ref()), None);
-            None
-        }
-        Err(error) => {
-            let what = format!("`{}` is not the address of a phone", text.get_ref());
-            found.add(text.span(), what, Some(error.to_string()));
-            None
-        }
-    };
-    written.into_iter().filter_map(&mut read).collect()
+fn address(config: &Config, only: &[PhonePattern], text: &Spanned<String>) -> Result<NetworkAddress, ConfigError> {
+    let written = text.get_ref();
+    let address = written.parse::<NetworkAddress>().map_err(|error| {
+        config.mistake(text.span(), format!("`{written}` is not the address of a phone"), Some(error.to_string()))
+    })?;
+    match only.iter().any(|pattern| pattern.admits(written)) {
+        true => Ok(address),
+        false => Err(config.mistake(text.span(), format!("`only` admits no phone `{written}`"), None)),
+    }
 }
 
 /// Requires programs that undo each other: nobody should switch off what he cannot switch on.
-fn read_programs(table: &AdbTable, found: &mut Findings<'_>) -> AdbPrograms {
-    let mut read = |keys: &[(&str, &Option<Spanned<Vec<String>>>)]| {
-        let span = keys.iter().find_map(|(_, words)| words.as_ref().map(Spanned::span));
-        let mut programs = Vec::new();
-        for (key, words) in keys {
-            match (words.as_ref(), &span) {
-                (Some(words), _) => match HostProgram::parse(words.get_ref()) {
-                    Ok(program) => programs.push(program),
-                    Err(error) => found.add(words.span(), format!("`{key}` cannot be used: {error}"), None),
-                },
-                (None, Some(span)) => {
-                    let all: Vec<_> = keys.iter().map(|(key, _)| format!("`{key}`")).collect();
-                    let help = format!("{} go together: what one does, another must undo", all.join(", "));
-                    found.add(span.clone(), format!("`{key}` is missing"), Some(help));
-                }
-                (None, None) => {}
-            }
-        }
-        programs
+fn read_programs(config: &Config, table: &AdbTable) -> Result<AdbPrograms, ConfigError> {
+    let read = |keys: &[(&str, &Option<Spanned<Vec<String>>>)]| {
+        let Some(span) = keys.iter().find_map(|(_, words)| words.as_ref().map(Spanned::span)) else {
+            return Ok(Vec::new());
+        };
+        let program = |(key, words): &(&str, &Option<Spanned<Vec<String>>>)| {
+            let Some(words) = words else {
+                let all: Vec<_> = keys.iter().map(|(key, _)| format!("`{key}`")).collect();
+                let help = format!("{} go together: what one does, another must undo", all.join(", "));
+                return Err(config.mistake(span.clone(), format!("`{key}` is missing"), Some(help)));
+            };
+            let unusable = |error| config.mistake(words.span(), format!("`{key}` cannot be used: {error}"), None);
+            HostProgram::parse(words.get_ref()).map_err(unusable)
+        };
+        keys.iter().map(program).collect::<Result<Vec<_>, _>>()
     };
     let [restart, power, proxy] = [
-        read(&[("restart", &table.restart)]),
-        read(&[("start", &table.start), ("stop", &table.stop), ("status", &table.status)]),
-        read(&[("set-proxy", &table.set_proxy), ("clear-proxy", &table.clear_proxy)]),
+        read(&[("restart", &table.restart)])?,
+        read(&[("start", &table.start), ("stop", &table.stop), ("status", &table.status)])?,
+        read(&[("set-proxy", &table.set_proxy), ("clear-proxy", &table.clear_proxy)])?,
     ];
-    AdbPrograms {
+    Ok(AdbPrograms {
         restart: restart.into_iter().next(),
         power: <[_; 3]>::try_from(power).ok().map(|[start, stop, status]| PowerPrograms { start, stop, status }),
         proxy: <[_; 2]>::try_from(proxy).ok().map(|[set, clear]| ProxyPrograms { set, clear }),
-    }
+    })
 }

@@ -6,7 +6,7 @@ use crate::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN, judge_base_url}
 use crate::platforms::armcloud::{Account, AccountKeys, ApiSettings, Family, Scheme};
 use serde::Deserialize;
 use std::path::PathBuf;
-use toolwarrant::config::{Config, CredentialSource, Findings, Spanned};
+use toolwarrant::config::{Config, ConfigError, CredentialSource, Spanned};
 use toolwarrant::http::HttpClient;
 use toolwarrant::text::Secret;
 use url::Url;
@@ -33,23 +33,17 @@ pub(super) struct ArmcloudTable {
     shared_address: bool,
 }
 
-pub(super) fn read(
-    config: &Config,
-    key: &Spanned<String>,
-    table: ArmcloudTable,
-    found: &mut Findings<'_>,
-) -> Option<Account> {
-    if table.base_url.is_none() {
+pub(super) fn read(config: &Config, key: &Spanned<String>, table: ArmcloudTable) -> Result<Account, ConfigError> {
+    let Some(url) = table.base_url else {
         let example = "such as \"https://api.vmoscloud.com\"".to_owned();
-        found.add(key.span(), "`base-url` is missing", Some(example));
-    }
-    let base_url = table.base_url.and_then(|url| {
-        let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(check_url);
-        read.map_err(|why| found.add(url.span(), format!("`base-url` cannot be used: {why}"), None)).ok()
-    });
-    let family = family(table.prefix.as_ref(), found);
-    let scheme = scheme(table.signing.as_ref(), family, found);
-    let mut credential = |name: &str, file: Option<Spanned<PathBuf>>, variable: Option<Spanned<String>>| {
+        return Err(config.mistake(key.span(), "`base-url` is missing", Some(example)));
+    };
+    let base_url = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(check_url);
+    let base_url =
+        base_url.map_err(|why| config.mistake(url.span(), format!("`base-url` cannot be used: {why}"), None))?;
+    let family = family(config, table.prefix.as_ref())?;
+    let scheme = scheme(config, table.signing.as_ref(), family)?;
+    let credential = |name: &str, file: Option<Spanned<PathBuf>>, variable: Option<Spanned<String>>| {
         let (source, span) = match (file, variable) {
             (Some(file), None) => (CredentialSource::File(config.beside(file.get_ref())), file.span()),
             (None, Some(variable)) => (CredentialSource::Environment(variable.get_ref().clone()), variable.span()),
@@ -58,61 +52,57 @@ pub(super) fn read(
                 let help = format!(
                     "`{name}-file` names a file that only its owner can read, `{name}-env` an environment variable"
                 );
-                found.add(span, format!("say in exactly one key where the {} is", name.replace('-', " ")), Some(help));
-                return None;
+                let message = format!("say in exactly one key where the {} is", name.replace('-', " "));
+                return Err(config.mistake(span, message, Some(help)));
             }
         };
-        source.read().map_err(|error| found.add(span, error.to_string(), None)).ok()
+        source.read().map_err(|error| config.mistake(span, error.to_string(), None))
     };
-    let access_key = credential("access-key", table.access_key_file, table.access_key_env);
-    let secret_key: Option<Secret<String>> = credential("secret-key", table.secret_key_file, table.secret_key_env);
-    let limits = GuardLimits {
-        concurrent: check_number("concurrent", (8, 1_000), table.concurrent, found),
-        per_second: check_number("requests-per-second", (20, 10_000), table.requests_per_second, found),
-        per_minute: check_number("requests-per-minute", (300, 100_000), table.requests_per_minute, found),
-    };
-    let power_seconds = check_number("power-seconds", (180, 3_600), table.power_seconds, found);
-    let proxy_seconds = check_number("proxy-seconds", (30, 3_600), table.proxy_seconds, found);
-    let settings = ApiSettings {
-        base_url: base_url?,
-        prefix: table.prefix.map(Spanned::into_inner).unwrap_or_default(),
-        family,
-        scheme: scheme?,
-        read_within: READ_WITHIN,
-        write_within: WRITE_WITHIN,
-    };
-    Some(Account {
-        settings,
-        keys: AccountKeys { access_key: access_key?.expose().clone(), secret_key: secret_key? },
-        limits,
+    let access_key = credential("access-key", table.access_key_file, table.access_key_env)?;
+    let secret_key: Secret<String> = credential("secret-key", table.secret_key_file, table.secret_key_env)?;
+    let number = |name, usual_and_most, written| check_number(config, name, usual_and_most, written);
+    Ok(Account {
+        settings: ApiSettings {
+            base_url,
+            prefix: table.prefix.map(Spanned::into_inner).unwrap_or_default(),
+            family,
+            scheme,
+            read_within: READ_WITHIN,
+            write_within: WRITE_WITHIN,
+        },
+        keys: AccountKeys { access_key: access_key.expose().clone(), secret_key },
+        limits: GuardLimits {
+            concurrent: number("concurrent", (8, 1_000), table.concurrent)?,
+            per_second: number("requests-per-second", (20, 10_000), table.requests_per_second)?,
+            per_minute: number("requests-per-minute", (300, 100_000), table.requests_per_minute)?,
+        },
         on_off: table.on_off,
-        power_seconds,
-        proxy_seconds,
+        power_seconds: number("power-seconds", (180, 3_600), table.power_seconds)?,
+        proxy_seconds: number("proxy-seconds", (30, 3_600), table.proxy_seconds)?,
         shared_address: table.shared_address,
     })
 }
 
-fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family {
-    let Some(prefix) = prefix else { return Family::Armcloud };
+fn family(config: &Config, prefix: Option<&Spanned<String>>) -> Result<Family, ConfigError> {
+    let Some(prefix) = prefix else { return Ok(Family::Armcloud) };
     if !["/vcpcloud/api/padApi", "/vsphone/api/padApi"].contains(&prefix.get_ref().as_str()) {
         let help = "expected \"/vcpcloud/api/padApi\" (VMOS Cloud), \"/vsphone/api/padApi\" (VSPhone), or no prefix (ARMCloud)";
-        found.add(prefix.span(), "no platform has this prefix", Some(help.to_owned()));
+        return Err(config.mistake(prefix.span(), "no platform has this prefix", Some(help.to_owned())));
     }
-    Family::PadApi
+    Ok(Family::PadApi)
 }
 
-fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Findings<'_>) -> Option<Scheme> {
-    let Some(signing) = signing else { return Some(Scheme::V4) };
+fn scheme(config: &Config, signing: Option<&Spanned<String>>, family: Family) -> Result<Scheme, ConfigError> {
+    let Some(signing) = signing else { return Ok(Scheme::V4) };
     let (what, help) = match signing.get_ref().as_str() {
         "v2" if family == Family::Armcloud => {
             ("ARMCloud does not support v2".to_owned(), "use \"v4\", or set the `prefix` of VMOS Cloud or VSPhone")
         }
-        "v2" => return Some(Scheme::V2),
-        "v4" => return Some(Scheme::V4),
+        "v2" => return Ok(Scheme::V2),
+        "v4" => return Ok(Scheme::V4),
         other => (format!("there is no scheme `{other}`"), "the schemes are \"v2\" and \"v4\""),
     };
-    found.add(signing.span(), what, Some(help.to_owned()));
-    None
+    Err(config.mistake(signing.span(), what, Some(help.to_owned())))
 }
 
 /// Refuses plain http to another machine, so that credentials never go there.

@@ -245,7 +245,7 @@ pub struct ActFilter {
     pub id: Option<String>,
     pub operator: Option<String>,
     pub object: Option<String>,
-    /// The first words of the command, also of steps of `apply`.
+    /// The first words of the command.
     pub command: Option<String>,
     /// Inclusive.
     pub since: Option<Timestamp>,

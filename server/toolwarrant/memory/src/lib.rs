@@ -310,10 +310,7 @@ impl DirectoryStore for Memory {
             is(&id, Some(&act.id))
                 && is(&operator, Some(&act.operator.name))
                 && is(&object, act.object.as_deref())
-                && command.as_ref().is_none_or(|command| {
-                    let step = act.command.strip_prefix("apply ");
-                    begins(command, &act.command) || step.is_some_and(|step| begins(command, step))
-                })
+                && command.as_ref().is_none_or(|command| begins(command, &act.command))
                 && since.is_none_or(|since| act.at >= since)
                 && until.is_none_or(|until| act.at < until)
                 && before.is_none_or(|before| *number < before)

@@ -77,12 +77,12 @@ pub enum Invocation<F> {
         way: WayToServer,
         json: bool,
     },
-    /// Print the values in force, or the mistakes in the configuration. A server does not start
-    /// with mistakes, and prints the same report.
+    /// Print the values in force, or the mistake in the configuration. A server does not start with
+    /// a mistake, and prints the same report.
     Explain {
         outcome: Result<Value, ConfigError>,
         json: bool,
-        /// True for `config check`, whose answer has the mistakes.
+        /// True for `config check`, whose answer has the mistake.
         checks: bool,
     },
     Connect {
@@ -128,20 +128,15 @@ impl CommandLine<'_> {
             Ok(config) => config,
             Err(error) => return explained(Err(error)),
         };
-        let mut found = config.findings();
         let names: Vec<_> = self.tables.iter().map(|table| table.name).collect();
-        let values = file::read(&command, &config, &names, &mut found);
         let judged = if asked.checks || asked.serves { self.tables } else { &[] };
-        let mut holds = Map::new();
-        for ConfigTable { name, judge } in judged {
-            match judge(&config).or_else(|error| found.take(error).map(|()| Value::Null)) {
-                Ok(shown) => drop(holds.insert((*name).to_owned(), shown)),
-                Err(error) => return explained(Err(error)),
-            }
-        }
-        if let Err(error) = found.finish() {
-            return explained(Err(error));
-        }
+        let hold = |ConfigTable { name, judge }: &ConfigTable| Ok(((*name).to_owned(), judge(&config)?));
+        let read = file::read(&command, &config, &names)
+            .and_then(|values| Ok((values, judged.iter().map(hold).collect::<Result<Map<_, _>, _>>()?)));
+        let (values, holds) = match read {
+            Ok(read) => read,
+            Err(error) => return explained(Err(error)),
+        };
         let mut command = file::set(command, &values);
         let matches = command.try_get_matches_from_mut(std::env::args_os());
         // A command line that is wrong may hide the flag from clap.

@@ -7,7 +7,6 @@
 mod acts;
 mod answer;
 mod applications;
-mod apply;
 mod audit;
 mod clock;
 mod cluster;
@@ -17,7 +16,6 @@ mod find;
 mod keys;
 mod operator;
 mod overview;
-mod state_file;
 mod table;
 mod targets;
 mod tasks;
@@ -42,7 +40,6 @@ use crate::lines::ActLine;
 use answer::{CommandAnswer, answer, put_act, refusal, resolve};
 use clock::ClockCommand;
 use serde_json::{Value, json};
-use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
 /// Returns an object or a list of objects.
@@ -125,10 +122,6 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Task(TaskCommand::List(query)) => tasks::list(context, query).await,
         OperatorCommand::Task(TaskCommand::Show { task }) => tasks::show(context, &task).await,
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
-        OperatorCommand::Apply { file, dry_run, text } => {
-            apply::apply(context, (&file, &text, dry_run), |command| carry_out_step(context, origin, command)).await
-        }
-        OperatorCommand::Export => apply::export(context).await,
         OperatorCommand::Find { id } => find::find(context, &id).await,
         OperatorCommand::Acts(query) => acts::list(context, query).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
@@ -185,15 +178,6 @@ async fn ready(context: &OperatorContext) -> CommandAnswer {
         Some(why) => Err(OperatorError::unavailable(why)),
         None => Ok(json!({"ready": true, "remark": server.remark()})),
     }
-}
-
-fn carry_out_step<'a>(
-    context: &'a OperatorContext,
-    origin: &Origin,
-    command: OperatorCommand,
-) -> BoxFuture<'a, CommandAnswer> {
-    let origin = Origin { command: format!("apply {}", command.row().name), ..origin.clone() };
-    Box::pin(async move { carry_out(context, &origin, command).await })
 }
 
 /// Stores the act first, because the service may be killed after its change.

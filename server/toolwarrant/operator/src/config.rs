@@ -1,10 +1,10 @@
 //! The configuration file of a service: TOML, with a key for each flag of its server and the tables
 //! that the service declares. Start at [`Config::entries`].
 //!
-//! Each mistake is reported with its line and the allowed values. [`cli`](crate::cli) defines the
-//! flags, and the service interprets its tables. Secrets do not belong in the file.
+//! The first mistake is reported with its line and the allowed values. [`cli`](crate::cli) defines
+//! the flags, and the service interprets its tables. Secrets do not belong in the file.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -15,15 +15,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 pub use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
-use toolwarrant_common::shape::{self, Misshape, PROBLEMS_MAX};
-use toolwarrant_common::{Excerpt, excerpt, line_column, shorten, suggestion};
+use toml::de::{DeString, DeTable, DeValue, Error, ValueDeserializer};
+use toolwarrant_common::{Excerpt, excerpt, line_column, shorten};
 
 /// A larger file was probably named by mistake.
 const LONGEST: u64 = 1 << 20;
-
-/// Each mistake in a report shows a part of the file.
-const MISTAKES_MAX: usize = 100;
 
 /// The content of a program's configuration file, if it has one. Read once, at the start.
 #[derive(Clone, Default)]
@@ -44,7 +40,7 @@ pub struct ConfigTable {
     pub judge: fn(&Config) -> Result<Value, ConfigError>,
 }
 
-/// The mistakes in a configuration file.
+/// The reason why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The command needs a file, and the command line names none.
@@ -58,19 +54,17 @@ pub enum ConfigError {
         /// The reason.
         why: String,
     },
-    /// The file has mistakes.
-    #[error("{}", list_mistakes(path, mistakes))]
-    Mistakes {
-        /// The file.
-        path: PathBuf,
-        /// The mistakes, in the order of the file.
-        mistakes: Vec<ConfigMistake>,
-    },
+    /// The file has a mistake.
+    #[error("{} has a mistake\n\n{}", .0.path.display(), .0.rendered)]
+    Mistake(Box<ConfigMistake>),
 }
 
-/// One mistake in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A mistake in the file.
+#[derive(Debug, Serialize)]
 pub struct ConfigMistake {
+    /// The file.
+    #[serde(skip)]
+    pub path: PathBuf,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
@@ -85,32 +79,22 @@ pub struct ConfigMistake {
 
 type Entries<T> = Vec<(Spanned<String>, T)>;
 
-type ReadEntry<T> = fn(Range<usize>, Spanned<DeValue<'_>>, &mut dyn FnMut(Misshape)) -> Option<T>;
-
-/// Collects mistakes in a file.
-pub struct Findings<'a> {
-    config: &'a Config,
-    found: Vec<ConfigMistake>,
-}
-
 impl Config {
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |error: io::Error| ConfigError::Unreadable { path: path.to_owned(), why: error.to_string() };
-        Self::parse(path, read_text(path, LONGEST).map_err(unreadable)?)
+        Self::parse(path, read_text(path).map_err(unreadable)?)
     }
 
     /// Uses `text` as the content of the file at `path`, which need not exist.
     ///
     /// # Errors
-    /// Every mistake in its syntax.
+    /// The first mistake in its syntax.
     pub fn parse(path: &Path, text: impl Into<String>) -> Result<Self, ConfigError> {
         let path = absolute(path).unwrap_or_else(|_| path.to_owned());
         let config = Self(Some(Arc::new(ConfigFile { path, text: text.into() })));
-        let mut found = config.findings();
-        for error in DeTable::parse_recoverable(config.text()).1 {
-            found.add(error.span().unwrap_or_default(), error.message(), None);
-        }
-        found.finish()?;
+        let (_, errors) = DeTable::parse_recoverable(config.text());
+        let first = errors.iter().min_by_key(|error| error.span().map_or(0, |span| span.start));
+        first.map_or(Ok(()), |error| Err(config.describe(error)))?;
         Ok(config)
     }
 
@@ -126,45 +110,56 @@ impl Config {
         self.path().and_then(Path::parent).map_or_else(|| path.to_owned(), |folder| folder.join(path))
     }
 
-    /// Returns the entries `[name.KEY]` that are valid as a `T`. A mistake in one entry, which goes
-    /// to `found`, does not hide mistakes in another. `T` should deny unknown fields.
-    /// `toml::Spanned` in it records a place for [`Findings::add`].
-    pub fn entries<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Entries<T> {
-        self.read_entries(name, found, |_, entry, report| shape::read(entry, report))
+    /// Returns the entries `[name.KEY]` as values of `T`, which should deny unknown fields.
+    /// `toml::Spanned` in it records a place for [`Self::mistake`].
+    ///
+    /// # Errors
+    /// The first entry that is not a valid `T`.
+    pub fn entries<T: DeserializeOwned>(&self, name: &str) -> Result<Entries<T>, ConfigError> {
+        self.read_entries(name, |entry| Ok(entry))
     }
 
     /// Does the same as [`Self::entries`] for an enum: the key `kind` of an entry names its
     /// variant. The enum must not have a tag of serde, which loses places.
-    pub fn entries_by_kind<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Entries<T> {
-        self.read_entries(name, found, read_by_kind)
+    ///
+    /// # Errors
+    /// As [`Self::entries`].
+    pub fn entries_by_kind<T: DeserializeOwned>(&self, name: &str) -> Result<Entries<T>, ConfigError> {
+        self.read_entries(name, nest_in_kind)
     }
 
-    fn read_entries<T>(&self, name: &str, found: &mut Findings<'_>, read_entry: ReadEntry<T>) -> Entries<T> {
-        let Some((_, value)) = self.root().remove_entry(name) else { return Vec::new() };
+    fn read_entries<T: DeserializeOwned>(&self, name: &str, shape: ShapeEntry) -> Result<Entries<T>, ConfigError> {
+        let Some((_, value)) = self.root().remove_entry(name) else { return Ok(Vec::new()) };
         let span = value.span();
         let DeValue::Table(table) = value.into_inner() else {
-            found.add(span, format!("`{name}` is not a table"), Some(format!("write `[{name}.NAME]`")));
-            return Vec::new();
+            return Err(self.mistake(span, format!("`{name}` is not a table"), Some(format!("write `[{name}.NAME]`"))));
         };
-        let read = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
-            let before = found.found.len();
-            if found.is_full() {
-                return None;
-            }
-            let mut report = |Misshape { span, message, help }| found.add(span, message, help);
-            let read = read_entry(key.span(), value, &mut report);
-            let key = Spanned::new(key.span(), key.into_inner().into_owned());
-            // A key that resembles a known key was read as that key to find more mistakes. The
-            // value must not be used.
-            read.filter(|_| found.found.len() == before).map(|read| (key, read))
+        let read = |(key, value)| {
+            let key: Spanned<DeString<'_>> = key;
+            let entry = shape(value).and_then(|entry| T::deserialize(ValueDeserializer::from(entry)));
+            let entry = entry.map_err(|error| self.describe(&error))?;
+            Ok((Spanned::new(key.span(), key.into_inner().into_owned()), entry))
         };
-        table.into_iter().filter_map(read).collect()
+        table.into_iter().map(read).collect()
     }
 
-    /// Starts a collection of further mistakes, such as a duplicate name or an invalid URL.
-    #[must_use]
-    pub fn findings(&self) -> Findings<'_> {
-        Findings { config: self, found: Vec::new() }
+    /// Makes an error of a mistake at `span`, in bytes of the file. `message` describes the
+    /// mistake, `help` the allowed values.
+    pub fn mistake(&self, span: Range<usize>, message: impl Into<String>, help: Option<String>) -> ConfigError {
+        let (text, message) = (self.text(), shorten(&message.into()).into_owned());
+        let span = span.start.min(text.len())..span.end.min(text.len());
+        let (line, column) = line_column(text, span.start);
+        let is_unknown = message.starts_with("unknown ");
+        let text = if is_unknown { without_value(text, span.end).into() } else { Cow::Borrowed(text) };
+        let path = self.path().unwrap_or(Path::new("")).to_owned();
+        let shown = path.display().to_string();
+        let rendered =
+            excerpt(&Excerpt { path: &shown, text: &text, span, id: None, message: &message, help: help.as_deref() });
+        ConfigError::Mistake(Box::new(ConfigMistake { path, line, column, message, help, rendered }))
+    }
+
+    fn describe(&self, error: &Error) -> ConfigError {
+        self.mistake(error.span().unwrap_or_default(), error.message(), None)
     }
 
     pub(crate) fn root(&self) -> DeTable<'_> {
@@ -182,65 +177,14 @@ impl fmt::Debug for Config {
     }
 }
 
-impl Findings<'_> {
-    /// Adds a mistake at `span`, in bytes of the file. `message` describes the mistake, `help` the
-    /// allowed values. Only the first 100 are reported.
-    pub fn add(&mut self, span: Range<usize>, message: impl Into<String>, help: Option<String>) {
-        if self.is_full() {
-            return;
-        }
-        let (text, message) = (self.config.text(), shorten(&message.into()).into_owned());
-        let span = span.start.min(text.len())..span.end.min(text.len());
-        let (line, column) = line_column(text, span.start);
-        let is_unknown = message.starts_with(UNKNOWN);
-        let text = if is_unknown { without_value(text, span.end).into() } else { Cow::Borrowed(text) };
-        let path = self.config.path().unwrap_or(Path::new("")).display().to_string();
-        let rendered =
-            excerpt(&Excerpt { path: &path, text: &text, span, id: None, message: &message, help: help.as_deref() });
-        self.found.push(ConfigMistake { line, column, message, help, rendered });
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.found.len() >= MISTAKES_MAX
-    }
-
-    pub(crate) fn unknown<'k>(&mut self, span: Range<usize>, key: &str, known: impl IntoIterator<Item = &'k str>) {
-        self.add(span, format!("{UNKNOWN}`{key}`"), Some(suggestion(key, known)));
-    }
-
-    /// Adds the mistakes of an error about the same file.
-    ///
-    /// # Errors
-    /// The error is about something else.
-    pub fn take(&mut self, error: ConfigError) -> Result<(), ConfigError> {
-        let ConfigError::Mistakes { mistakes, .. } = error else { return Err(error) };
-        self.found.extend(mistakes);
-        Ok(())
-    }
-
-    /// Ends the collection.
-    ///
-    /// # Errors
-    /// All mistakes, if there are any.
-    pub fn finish(self) -> Result<(), ConfigError> {
-        let Self { config, found: mut mistakes } = self;
-        if mistakes.is_empty() {
-            return Ok(());
-        }
-        mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-        mistakes.dedup();
-        Err(ConfigError::Mistakes { path: config.path().unwrap_or(Path::new("")).to_owned(), mistakes })
-    }
-}
-
-pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
-    let unexpected = || io::Error::other(format!("expected a file of at most {longest} bytes"));
+fn read_text(path: &Path) -> io::Result<String> {
+    let unexpected = || io::Error::other(format!("expected a file of at most {LONGEST} bytes"));
     // Opening a pipe would block.
     if !fs::metadata(path)?.is_file() {
         return Err(unexpected());
     }
     let mut bytes = Vec::new();
-    if File::open(path)?.take(longest + 1).read_to_end(&mut bytes)? as u64 > longest {
+    if File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)? as u64 > LONGEST {
         return Err(unexpected());
     }
     String::from_utf8(bytes).map_err(|error| {
@@ -248,35 +192,22 @@ pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     })
 }
 
-/// Reads the entry as a table with the variant as its only key, at the place `at`, as serde
-/// expects.
-fn read_by_kind<T: DeserializeOwned>(
-    at: Range<usize>,
-    entry: Spanned<DeValue<'_>>,
-    report: &mut dyn FnMut(Misshape),
-) -> Option<T> {
+type ShapeEntry = for<'a> fn(Spanned<DeValue<'a>>) -> Result<Spanned<DeValue<'a>>, Error>;
+
+/// Makes the entry a table with the variant as its only key, as serde expects.
+fn nest_in_kind(entry: Spanned<DeValue<'_>>) -> Result<Spanned<DeValue<'_>>, Error> {
     #[derive(Deserialize)]
     struct EntryKind {
         kind: Spanned<String>,
     }
     let span = entry.span();
-    let DeValue::Table(mut keys) = entry.get_ref().clone() else {
-        let help = Some("an entry is a table with `kind` and its keys".to_owned());
-        report(Misshape { span: at, message: format!("{UNKNOWN}here"), help });
-        return None;
-    };
-    let EntryKind { kind } = shape::read(entry, report)?;
+    let EntryKind { kind } = EntryKind::deserialize(ValueDeserializer::from(entry.clone()))?;
+    let DeValue::Table(mut keys) = entry.into_inner() else { return Err(Error::custom("not a table")) };
     keys.remove("kind");
-    let variant = Spanned::new(kind.span(), kind.get_ref().as_str().into());
-    let nested = DeTable::from_iter([(variant, Spanned::new(span, DeValue::Table(keys)))]);
-    shape::read(Spanned::new(at, DeValue::Table(nested)), &mut |misshape| {
-        let is_unknown = misshape.message.starts_with(UNKNOWN);
-        let of = if is_unknown { format!(" for the kind `{}`", kind.get_ref()) } else { String::new() };
-        report(Misshape { message: misshape.message + &of, ..misshape });
-    })
+    let variant = Spanned::new(kind.span(), kind.into_inner().into());
+    let nested = DeTable::from_iter([(variant, Spanned::new(span.clone(), DeValue::Table(keys)))]);
+    Ok(Spanned::new(span, DeValue::Table(nested)))
 }
-
-const UNKNOWN: &str = "unknown key ";
 
 /// Cuts the value of an unknown key, which may be a secret: a report may go to a log.
 fn without_value(text: &str, at: usize) -> String {
@@ -285,16 +216,6 @@ fn without_value(text: &str, at: usize) -> String {
         Some(length) => [&text[..=at + length], " ...", &text[end..]].concat(),
         None => text.to_owned(),
     }
-}
-
-fn list_mistakes(path: &Path, mistakes: &[ConfigMistake]) -> String {
-    let all: Vec<_> = mistakes.iter().map(|mistake| &*mistake.rendered).collect();
-    let count = match mistakes.len() {
-        1 => "1 mistake".to_owned(),
-        count @ PROBLEMS_MAX.. => format!("at least {count} mistakes"),
-        count => format!("{count} mistakes"),
-    };
-    format!("{} has {count}\n\n{}", path.display(), all.join("\n\n"))
 }
 
 pub(crate) fn plain_text(value: &DeValue<'_>) -> Option<String> {
@@ -322,26 +243,23 @@ mod tests {
         Config::parse(Path::new("/etc/shop.toml"), text).unwrap()
     }
 
-    fn mistakes_of<T: fmt::Debug>(read: Result<T, ConfigError>) -> Vec<(usize, usize, String)> {
-        match read.unwrap_err() {
-            ConfigError::Mistakes { mistakes, .. } => {
-                mistakes.into_iter().map(|mistake| (mistake.line, mistake.column, mistake.message)).collect()
-            }
-            other => panic!("{other}"),
+    fn mistake_of<T>(read: Result<T, ConfigError>) -> (usize, usize, String) {
+        match read.err() {
+            Some(ConfigError::Mistake(mistake)) => (mistake.line, mistake.column, mistake.message),
+            other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn an_entry_is_typed_and_records_the_places_of_its_values() {
         let file = config("[limits.a]\n  calls = 7 # some\n");
-        let mut found = file.findings();
-        let read: Vec<(_, Limits)> = file.entries("limits", &mut found);
+        let read: Vec<(_, Limits)> = file.entries("limits").unwrap();
         let [(key, limits)] = &read[..] else { panic!("{read:?}") };
         assert!(key.get_ref() == "a" && limits.name.is_none() && *limits.calls.get_ref() == 7);
-        found.add(limits.calls.span(), "too few", None);
-        assert_eq!(mistakes_of(found.finish()), [(2, 11, "too few".to_owned())]);
+        let few: Result<(), _> = Err(file.mistake(limits.calls.span(), "too few", None));
+        assert_eq!(mistake_of(few), (2, 11, "too few".to_owned()));
         for other in [file.clone(), Config::default()] {
-            assert!(other.entries::<Limits>("others", &mut other.findings()).is_empty());
+            assert!(other.entries::<Limits>("others").unwrap().is_empty());
         }
         assert_eq!(file.beside(Path::new("keys/a")), Path::new("/etc/keys/a"));
         assert_eq!(file.beside(Path::new("/keys/a")), Path::new("/keys/a"));
@@ -349,62 +267,43 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_of_entries_are_reported_in_the_order_of_the_file() {
-        let file = config("[limits.a]\nname = 3\ncals = 1\nx = 2\n");
-        let mut found = file.findings();
-        assert!(file.entries::<Limits>("limits", &mut found).is_empty());
-        let expected = [
-            (2, 8, "invalid type: integer `3`, expected a string".to_owned()),
-            (3, 1, "unknown key `cals`".to_owned()),
-            (4, 1, "unknown key `x`".to_owned()),
-        ];
-        assert_eq!(mistakes_of(found.finish()), expected);
-        let file = config("limits = 3");
-        let mut found = file.findings();
-        assert!(file.entries::<Limits>("limits", &mut found).is_empty());
-        assert_eq!(mistakes_of(found.finish()), [(1, 10, "`limits` is not a table".to_owned())]);
+    fn a_mistake_has_its_place_and_an_unknown_key_shows_no_value() {
+        for (text, line, column, message) in [
+            ("[limits.a]\nname = 3\n", 2, 8, "invalid type: integer `3`, expected a string"),
+            ("[limits.a]\ncals = \"hidden\"\n", 2, 1, "unknown field `cals`, expected `calls` or `name`"),
+            ("[limits.a]\nname = \"n\"\n", 1, 1, "missing field `calls`"),
+            ("limits = 3", 1, 10, "`limits` is not a table"),
+        ] {
+            let read = config(text).entries::<Limits>("limits");
+            assert!(!read.as_ref().unwrap_err().to_string().contains("hidden"));
+            assert_eq!(mistake_of(read), (line, column, message.to_owned()));
+        }
+        assert_eq!(mistake_of(Config::parse(Path::new("/etc/shop.toml"), "x = 1\n]\n")).0, 2);
     }
 
     #[test]
     fn very_long_text_is_not_repeated_in_a_report() {
         let long = "z".repeat(400_000);
-        for (text, place) in [
-            (format!("[limits.a]\ncalls = \"{long}\"\n"), "2:9"),
-            (format!("[limits.a]\n{long} = 1\n"), "2:1"),
-            (format!("[limits.a]\ncalls = 1\n[limits.b]\ncalls = 1\nx.{long} = 1\n"), "5:1"),
-        ] {
-            let file = config(&text);
-            let mut found = file.findings();
-            file.entries::<Limits>("limits", &mut found);
-            let said = found.finish().unwrap_err().to_string();
+        for (text, place) in
+            [(format!("[limits.a]\ncalls = \"{long}\"\n"), "2:9"), (format!("[limits.a]\n{long} = 1\n"), "2:1")]
+        {
+            let said = config(&text).entries::<Limits>("limits").unwrap_err().to_string();
             assert!(said.len() < 3_000 && said.contains(&format!("shop.toml:{place}")), "{said}");
         }
     }
 
     #[test]
-    fn of_very_many_mistakes_the_first_are_reported() {
-        use std::fmt::Write;
-        let mut one = "[limits.a]\ncalls = 1\n".to_owned();
-        (0..60_000).for_each(|n| writeln!(one, "c{n} = 1").unwrap());
-        let several = (0..20_000).fold(String::new(), |all, n| all + &format!("[limits.a{n}]\ncals = 1\n"));
-        for (text, count) in [(one, 20), (several, MISTAKES_MAX)] {
-            let file = config(&text);
-            let mut found = file.findings();
-            assert_eq!(file.entries::<Limits>("limits", &mut found).len(), 0);
-            let error = found.finish().unwrap_err();
-            assert!(error.to_string().contains(&format!("has at least {count} mistakes")));
-            assert_eq!(mistakes_of(Err::<(), _>(error)).len(), count);
+    fn a_file_that_never_ends_or_is_no_text_is_refused_by_its_name() {
+        let home = tempfile::TempDir::new().unwrap();
+        let [long, bytes] = ["long", "bytes"].map(|name| home.path().join(name));
+        fs::write(&long, vec![b'#'; LONGEST as usize + 1]).unwrap();
+        fs::write(&bytes, b"# \xe9").unwrap();
+        let size = "expected a file of at most 1048576 bytes";
+        for (file, expected) in
+            [(Path::new("/dev/zero"), size), (&long, size), (&bytes, "it is not UTF-8 at byte offset 2")]
+        {
+            let said = Config::read(file).unwrap_err().to_string();
+            assert!(said.contains(&format!("{}: {expected}", file.display())), "{said}");
         }
-        let text = "]\n".repeat(100_000);
-        assert_eq!(mistakes_of(Config::parse(Path::new("/etc/shop.toml"), text)).len(), MISTAKES_MAX);
-    }
-
-    #[test]
-    fn an_entry_is_read_even_if_another_has_a_mistake() {
-        let file = config("[limits.a]\ncalls = 1\n[limits.b]\ncals = 2\n[limits]\nc = 3\n");
-        let mut found = file.findings();
-        let read: Vec<(_, Limits)> = file.entries("limits", &mut found);
-        assert_eq!(read.iter().map(|(name, _)| name.get_ref().as_str()).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(mistakes_of(found.finish()).iter().map(|(line, _, _)| *line).collect::<Vec<_>>(), [4, 6]);
     }
 }

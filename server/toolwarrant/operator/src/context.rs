@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
@@ -52,7 +51,6 @@ pub struct OperatorContext {
     pub console: Option<Arc<dyn ConsoleDoor>>,
     pub unreadable: UnreadTargets,
     pub lines: ActLines,
-    pub applying: Mutex<()>,
 }
 
 impl OperatorContext {

@@ -47,7 +47,7 @@ pub use command::{
     AuditCommand, ConsoleCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
     execute, note_unreadable,
 };
-pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
+pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Spanned};
 pub use console::{ConsoleDoor, LinkRequest};
 pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, ServerState, Shared, States, VisitState};
 pub use credential::{CredentialError, CredentialSource};

@@ -25,7 +25,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, spawn_blocking};
 use toolwarrant_audit::Audit;
 use toolwarrant_base::BoxFuture;
@@ -106,7 +105,7 @@ impl Offline<MakeParts<'_>> {
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
-        let command = command.prepare().map_err(|error| OperatorError::refusal(error.to_string()))?;
+        let command = command.prepare();
         let operator = local_operator(Channel::Offline, way.claims.clone());
         if !store.is_folder() {
             command.row().refuse_on_files()?;
@@ -279,7 +278,6 @@ where
         console: None,
         unreadable: UnreadTargets::default(),
         lines: ActLines::default(),
-        applying: Mutex::default(),
     };
     let background = Background::of_service(background);
     let answer = execute(&context, operator, command).await;

@@ -310,7 +310,7 @@ fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims),
 
 fn refuse_long(line: &[u8]) -> Result<(), OperatorError> {
     match line.len() as u64 > COMMAND_MAX {
-        true => Err(OperatorError::refusal(format!("a command has at most {COMMAND_MAX} bytes; split the state file"))),
+        true => Err(OperatorError::refusal(format!("a command has at most {COMMAND_MAX} bytes"))),
         false => Ok(()),
     }
 }

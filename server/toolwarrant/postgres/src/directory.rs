@@ -326,8 +326,7 @@ pub(crate) async fn acts(client: &Client, trail: &str, filter: ActFilter) -> Res
     let sql = "SELECT number, act, has_line AND trail = $9 AS has_line FROM act
                WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR operator = $2)
                  AND ($3::text IS NULL OR object = $3)
-                 AND ($4::text IS NULL OR starts_with(command || ' ', $4 || ' ')
-                      OR starts_with(command || ' ', 'apply ' || $4 || ' '))
+                 AND ($4::text IS NULL OR starts_with(command || ' ', $4 || ' '))
                  AND at >= $5 AND at < $6 AND number < $7 ORDER BY number DESC LIMIT $8";
     let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));
     let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));

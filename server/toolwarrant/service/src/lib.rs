@@ -63,7 +63,7 @@ pub mod text {
 /// Tables of the configuration file, and the credentials that they name.
 pub mod config {
     pub use toolwarrant_operator::{
-        Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
+        Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Spanned,
     };
 }
 

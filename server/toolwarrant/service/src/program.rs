@@ -168,13 +168,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
             }
-            Invocation::Explain {
-                outcome: Err(ConfigError::Mistakes { path, mistakes }),
-                json: true,
-                checks: true,
-            } => {
-                let path = path.display().to_string();
-                let answer = json!({"sound": false, "file": path, "mistakes": mistakes});
+            Invocation::Explain { outcome: Err(ConfigError::Mistake(mistake)), json: true, checks: true } => {
+                let file = mistake.path.display().to_string();
+                let answer = json!({"sound": false, "file": file, "mistakes": [mistake]});
                 print(&render_answer(&answer, true)).map(|()| ExitCode::FAILURE)
             }
             Invocation::Explain { outcome: Err(error), checks: true, .. } => Err(error.into()),
@@ -255,12 +251,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             }
         }
         let faulty = answer["healthy"] == false || answer["sound"] == false;
-        let pending = answer["would_do"].as_array().is_some_and(|commands| !commands.is_empty());
-        Ok(match (faulty, pending) {
-            (true, _) => ExitCode::FAILURE,
-            (false, true) => ExitCode::from(WOULD_DO),
-            (false, false) => ExitCode::SUCCESS,
-        })
+        Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     fn serve<H: Handlers>(
@@ -332,9 +323,6 @@ fn forbid_dumps() {
 }
 
 const COMMANDS_END_WITHIN: Duration = Duration::from_secs(2);
-
-/// The exit code of a dry run that shows commands.
-const WOULD_DO: u8 = 3;
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 

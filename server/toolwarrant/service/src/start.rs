@@ -20,7 +20,6 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
@@ -227,7 +226,6 @@ impl Start {
                 console: Some(console.clone()),
                 unreadable: UnreadTargets::default(),
                 lines: ActLines::default(),
-                applying: Mutex::default(),
             });
             Ok(Server {
                 renewals: renewals(tls.clone(), audit.clone()),

@@ -24,8 +24,7 @@ pub(super) fn acts(db: &Connection, filter: &ActFilter) -> Result<Vec<StoredAct>
     let by_id = if id.is_some() { "id = ?8" } else { "?8 IS NULL" };
     let sql = format!(
         "SELECT number, act, has_line FROM act WHERE {by_object} AND {by_id} AND (?2 IS NULL OR operator = ?2)
-             AND (?3 IS NULL OR substr(command || ' ', 1, length(?3) + 1) = ?3 || ' '
-                  OR substr(command || ' ', 1, length(?3) + 7) = 'apply ' || ?3 || ' ')
+             AND (?3 IS NULL OR substr(command || ' ', 1, length(?3) + 1) = ?3 || ' ')
              AND at >= ?4 AND at < ?5 AND number < ?6 ORDER BY number DESC LIMIT ?7"
     );
     let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));

@@ -125,24 +125,22 @@ impl Upstreams for Supplies {
 }
 
 fn read(config: &Config) -> Result<Vec<(String, u32)>, ConfigError> {
-    let mut found = config.findings();
-    let suppliers: Vec<(_, Supplier)> = config.entries(TABLE.name, &mut found);
+    let suppliers: Vec<(_, Supplier)> = config.entries(TABLE.name)?;
     for (name, Supplier { pack, account_file }) in &suppliers {
         if !name.get_ref().bytes().all(|byte| byte.is_ascii_lowercase()) {
             let help = "a name consists of lower-case letters".to_owned();
-            found.add(name.span(), format!("`{}` is not a valid name of a supplier", name.get_ref()), Some(help));
+            let message = format!("`{}` is not a valid name of a supplier", name.get_ref());
+            return Err(config.mistake(name.span(), message, Some(help)));
         }
         if *pack.get_ref() > 10_000 {
-            found.add(pack.span(), "no van can carry that many sheets", Some("at most 10000 are allowed".to_owned()));
+            let help = "at most 10000 are allowed".to_owned();
+            return Err(config.mistake(pack.span(), "no van can carry that many sheets", Some(help)));
         }
         if let Some(file) = account_file {
             let source = CredentialSource::File(config.beside(file.get_ref()));
-            if let Err(error) = source.read() {
-                found.add(file.span(), error.to_string(), None);
-            }
+            source.read().map_err(|error| config.mistake(file.span(), error.to_string(), None))?;
         }
     }
-    found.finish()?;
     Ok(suppliers.into_iter().map(|(name, supplier)| (name.into_inner(), supplier.pack.into_inner())).collect())
 }
 

@@ -4,7 +4,7 @@
 //! environment, and the environment overrides the file.
 
 use super::help::WITH_STORE;
-use crate::config::{Config, Findings};
+use crate::config::{Config, ConfigError};
 use crate::flags::{AS, CONFIG, JSON, REASON, SOCKET};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
@@ -16,26 +16,25 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::DeValue;
+use toolwarrant_common::suggestion;
 
 /// The name of each flag that the file sets, and its values in the form of the command line.
 pub(super) type FileFlags = Vec<(String, Vec<String>)>;
 
-pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &mut Findings<'_>) -> FileFlags {
+pub(super) fn read(command: &Command, config: &Config, tables: &[&str]) -> Result<FileFlags, ConfigError> {
     let mut values = FileFlags::new();
     for (key, value) in config.root() {
         let name = key.get_ref().as_ref();
         if tables.contains(&name) {
             continue;
         }
-        match configurable_flags(command).find(|arg| arg.get_long() == Some(name)) {
-            Some(arg) => values.extend(texts(arg, value, config, found).map(|texts| (name.to_owned(), texts))),
-            None => {
-                let known = configurable_flags(command).filter_map(Arg::get_long).chain(tables.iter().copied());
-                found.unknown(key.span(), name, known);
-            }
-        }
+        let Some(arg) = configurable_flags(command).find(|arg| arg.get_long() == Some(name)) else {
+            let known = configurable_flags(command).filter_map(Arg::get_long).chain(tables.iter().copied());
+            return Err(config.mistake(key.span(), format!("unknown key `{name}`"), Some(suggestion(name, known))));
+        };
+        values.push((name.to_owned(), texts(arg, value, config)?));
     }
-    values
+    Ok(values)
 }
 
 pub(super) fn set(command: Command, values: &FileFlags) -> Command {
@@ -135,35 +134,28 @@ impl Kind {
     }
 }
 
-fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Findings<'_>) -> Option<Vec<String>> {
+fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config) -> Result<Vec<String>, ConfigError> {
     let (kind, span) = (Kind::of(arg), value.span());
     let name = arg.get_long().unwrap_or_default();
     let items = match (arg.get_action(), value.into_inner()) {
         (ArgAction::Append, DeValue::Array(items)) => items.into_iter().collect(),
         (ArgAction::Append, _) => {
             let help = format!("expected a list, as in `{name} = [...]`, of {} each", kind.describe());
-            found.add(span, format!("`{name}` is not a list"), Some(help));
-            return None;
+            return Err(config.mistake(span, format!("`{name}` is not a list"), Some(help)));
         }
         (_, one) => vec![Spanned::new(span, one)],
     };
-    let mut texts = Vec::new();
-    let mut sound = true;
-    for item in items {
-        let mistake = match config_text(kind, item.get_ref(), config) {
-            None => Some((format!("`{name}` has the wrong type"), format!("expected {}", kind.describe()))),
-            Some(text) => {
-                let refused = refusal(arg, kind, &text).map(|why| (format!("`{name}` cannot be `{text}`"), why));
-                texts.push(text);
-                refused
-            }
-        };
-        if let Some((message, help)) = mistake {
-            found.add(item.span(), message, Some(help));
-            sound = false;
+    let text = |item: Spanned<DeValue<'_>>| {
+        let mistake = |message, help| Err(config.mistake(item.span(), message, Some(help)));
+        match config_text(kind, item.get_ref(), config) {
+            None => mistake(format!("`{name}` has the wrong type"), format!("expected {}", kind.describe())),
+            Some(text) => match refusal(arg, kind, &text) {
+                Some(why) => mistake(format!("`{name}` cannot be `{text}`"), why),
+                None => Ok(text),
+            },
         }
-    }
-    sound.then_some(texts)
+    };
+    items.into_iter().map(text).collect()
 }
 
 /// Returns a value in the form of the command line. A relative path is relative to the file; an

@@ -14,7 +14,7 @@ pub(super) const COMPLETION: &str = "completion";
 /// end of the second.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Serve", &["serve", "stdio", "console", "config", FLAGS, METRICS, FILES, COMPLETION]),
-    ("Applications and keys", &["app", "key", "apply", "export"]),
+    ("Applications and keys", &["app", "key"]),
     ("What happened", &["overview", "task", "refunds", "find", "acts", "audit"]),
     ("Use it", &["call", "bridge", "sign"]),
     ("Keep it", &["ready", "doctor", "backup", "restore", "clock"]),

@@ -13,15 +13,11 @@ use super::console::ConsoleCommand;
 use super::keys::KeyCommand;
 use super::targets::TargetCommand;
 use super::tasks::{RefundQuery, TaskCommand};
-use crate::config::read_text;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io;
 use std::path::{PathBuf, absolute};
 use std::time::Duration;
-
-const STATE_MAX: u64 = 1 << 20;
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -56,23 +52,6 @@ pub enum OperatorCommand {
     },
     /// List who changed what, newest first
     Acts(ActQuery),
-    /// Make applications what a state file says: permissions, grants, rates and labels
-    ///
-    /// Turns the file into commands, shows them, and carries them out in order. It deletes nothing
-    /// and makes no keys. `export` writes such a file. If an application of the file has an `id`,
-    /// another name renames it.
-    Apply {
-        /// The state file
-        file: PathBuf,
-        /// Only show the commands; the exit code is 3 if there are any
-        #[arg(long)]
-        dry_run: bool,
-        /// Its content, which the command line reads.
-        #[arg(skip)]
-        text: String,
-    },
-    /// Write the state file of all applications
-    Export,
     /// Show the contract as an agent sees it: all tools, or one of them
     Tools {
         /// The tool
@@ -155,17 +134,11 @@ impl OperatorCommand {
         )
     }
 
-    /// Prepares for a server that has another working directory, and whose user may not read the
-    /// state file.
-    pub(crate) fn prepare(self) -> io::Result<Self> {
-        Ok(match self {
-            Self::Apply { file, dry_run, .. } => {
-                let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
-                let text = read_text(&file, STATE_MAX).map_err(named)?;
-                Self::Apply { file, dry_run, text }
-            }
+    /// Prepares for a server that has another working directory.
+    pub(crate) fn prepare(self) -> Self {
+        match self {
             Self::Backup { file } => Self::Backup { file: absolute(&file).unwrap_or(file) },
             other => other,
-        })
+        }
     }
 }

@@ -126,12 +126,9 @@ pub(super) async fn execute(
             Ok(shown)
         }
         TargetCommand::Set { app, terms } => {
-            let (terms, mut wrong): (Vec<_>, Vec<_>) = (terms.iter().map(String::as_str).collect(), Vec::new());
-            let wanted = read_terms(def, &terms, |_, why| wrong.push(why));
-            if !wrong.is_empty() {
-                return Err(refusal(wrong.join("; ")));
-            }
-            must_exist(context, def, &ids_of(&wanted)).await?;
+            let wanted = read_terms(def, &terms).map_err(refusal)?;
+            let ids: Vec<_> = wanted.ids().iter().chain(wanted.exceptions()).map(|id| id.to_string()).collect();
+            must_exist(context, def, &ids).await?;
             change(context, origin, &app, resource, |held| *held = wanted).await
         }
         TargetCommand::Unassign { app, ids, all, prefixes } => {
@@ -164,30 +161,28 @@ pub(super) async fn execute(
     }
 }
 
-pub(super) fn read_terms(resource: &ResourceDef, terms: &[&str], mut wrong: impl FnMut(usize, String)) -> Granted {
+fn read_terms(resource: &ResourceDef, terms: &[String]) -> Result<Granted, String> {
     let mut granted = Granted::default();
     // Exceptions come last, because they are of prefixes.
     for excepts in [false, true] {
-        for (n, term) in terms.iter().enumerate().filter(|(_, term)| term.starts_with('!') == excepts) {
+        for term in terms.iter().filter(|term| term.starts_with('!') == excepts) {
             let id = term.strip_prefix('!').unwrap_or(term);
             match id.strip_suffix('*') {
                 Some(prefix) if !excepts && resource.ids.can_begin(prefix) => {
                     granted.add_prefix(prefix);
                 }
-                None if !resource.ids.admits(id) => wrong(n, format!("{term:?} is no {} id", resource.name)),
+                None if !resource.ids.admits(id) => return Err(format!("{term:?} is no {} id", resource.name)),
                 None if !excepts => granted.add(id),
                 None if granted.covers(id) && !granted.ids().contains(id) => granted.remove(id),
-                None => wrong(n, format!("`{term}` is no exception: no prefix grants this {}", resource.name)),
-                Some(_) if excepts => wrong(n, format!("`{term}` is no exception: it must be `!` and one id")),
-                Some(_) => wrong(n, format!("no {} id can begin with {:?}", resource.name, id.trim_end_matches('*'))),
+                None => return Err(format!("`{term}` is no exception: no prefix grants this {}", resource.name)),
+                Some(_) if excepts => return Err(format!("`{term}` is no exception: it must be `!` and one id")),
+                Some(_) => {
+                    return Err(format!("no {} id can begin with {:?}", resource.name, id.trim_end_matches('*')));
+                }
             }
         }
     }
-    granted
-}
-
-pub(super) fn ids_of(granted: &Granted) -> Vec<String> {
-    granted.ids().iter().chain(granted.exceptions()).map(|id| id.to_string()).collect()
+    Ok(granted)
 }
 
 fn check_prefixes(def: &ResourceDef, prefixes: Vec<String>, all: bool) -> Result<Vec<String>, OperatorError> {

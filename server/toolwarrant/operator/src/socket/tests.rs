@@ -3,6 +3,7 @@
 use super::places::{CONNECTIONS_MAX, CONNECTIONS_OF_USER};
 use super::*;
 use tempfile::TempDir;
+use tokio::sync::{Notify, oneshot};
 
 /// A server that was stopped with SIGSTOP still has a socket.
 #[tokio::test(start_paused = true)]
@@ -51,6 +52,50 @@ impl CommandReceiver for Answers {
     fn carry_out<'a>(&'a self, _: &'a Operator, _: OperatorCommand) -> BoxFuture<'a, Result<Value, OperatorError>> {
         Box::pin(async { Ok(Value::Null) })
     }
+}
+
+struct Waits {
+    begun: Notify,
+    goes_on: Notify,
+}
+
+impl CommandReceiver for Waits {
+    fn program(&self) -> &'static str {
+        "p"
+    }
+
+    fn carry_out<'a>(&'a self, _: &'a Operator, _: OperatorCommand) -> BoxFuture<'a, Result<Value, OperatorError>> {
+        Box::pin(async {
+            self.begun.notify_one();
+            self.goes_on.notified().await;
+            Ok(Value::Null)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_finishes_the_commands_that_it_has_begun_and_answers_them() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(SOCKET);
+    let receiver = Arc::new(Waits { begun: Notify::new(), goes_on: Notify::new() });
+    let (stop, stopped) = oneshot::channel::<()>();
+    let socket = OperatorSocket::open(folder.path()).unwrap();
+    let serving = tokio::spawn(socket.serve(receiver.clone(), Box::pin(async { drop(stopped.await) })));
+    // A connection without a command keeps no stop waiting.
+    let _idle = UnixStream::connect(&path).await.unwrap();
+    let asked = path.clone();
+    let command = OperatorCommand::Tools { name: None };
+    let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
+    let asking = tokio::spawn(async move { ask(&asked, &request).await });
+    receiver.begun.notified().await;
+    drop(stop);
+    while path.exists() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!serving.is_finished());
+    receiver.goes_on.notify_one();
+    assert!(matches!(asking.await.unwrap(), Some(Ok(Value::Null))));
+    serving.await.unwrap();
 }
 
 #[tokio::test]
