@@ -32,6 +32,7 @@ use tempfile::TempDir;
 use toolwarrant::contract::{Catalogue, Handlers, PermissionSet};
 use toolwarrant::tasks::Executor;
 use toolwarrant::{Clock, Service, Setup};
+use toolwarrant_testing::START;
 use toolwarrant_testing::TestServer;
 pub(crate) use toolwarrant_testing::{TASKS_MAX, Tenant};
 
@@ -56,7 +57,7 @@ pub(crate) async fn serve<H: Handlers>(
         let (handlers, executor) = parts(&setup.clock);
         Service::with_executor(handlers, executor)
     };
-    serve_service(compose, tenants).await
+    serve_service(&[], compose, tenants).await
 }
 
 /// Serves simulated phones with their screen page.
@@ -74,15 +75,17 @@ pub(crate) async fn serve_page(
         let own = OwnFlags { allow_private_proxy: None, screen_minutes: 30 };
         adapt(cloudphone::service(alone(sim), own, clock, passes))
     };
-    serve_service(compose, tenants).await
+    serve_service(&[], compose, tenants).await
 }
 
 pub(crate) async fn serve_service<H: Handlers>(
+    toolsets: &[&str],
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H>,
     tenants: Vec<Tenant>,
 ) -> (Server, Vec<Vec<Key>>) {
     let data = TempDir::new().expect("a temporary folder");
-    let (inner, keys) = toolwarrant_testing::serve(compose, tenants, data.path().to_owned()).await;
+    let (clock, folder) = (Clock::manual(START), data.path().to_owned());
+    let (inner, keys) = toolwarrant_testing::serve_toolsets(toolsets, clock, compose, tenants, folder).await;
     // A missing answer shows after a minute; this is the only time limit.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     let keys = keys

@@ -16,6 +16,7 @@ use toolwarrant::Service;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Reply, Resource, Target, Unresolved};
 use toolwarrant_core::revision::Revision;
+use toolwarrant_core::toolsets::Toolsets;
 
 /// A handler counts each change before it ends in its way.
 struct Desk {
@@ -88,14 +89,31 @@ impl NotesTools for Desk {
     }
 }
 
+impl SketchesTools for Desk {
+    async fn draw_sketch(
+        &self,
+        _: &Call<'_>,
+        DrawSketchArgs { note_id }: DrawSketchArgs,
+    ) -> Result<Reply<Sketch>, DrawSketchError> {
+        Ok(Sketch { note_id }.into())
+    }
+}
+
 async fn serve_notes() -> (Server, Key, Arc<Desk>) {
+    let (server, [key, _], desk) = serve_with(&[]).await;
+    (server, key, desk)
+}
+
+/// The second key can only look at notes.
+async fn serve_with(toolsets: &[&str]) -> (Server, [Key; 2], Arc<Desk>) {
     let [changed, open] = [(); 2].map(|()| Semaphore::new(0));
     let desk = Arc::new(Desk { changes: AtomicI64::new(0), changed, open });
     let handlers = Contract(Arc::clone(&desk));
     let grants = Grants::nothing().with("note", Granted::some(["n-0", "n-1"]));
-    let tenants = vec![Tenant { grants, ..Tenant::with(PermissionSet(u64::MAX)) }];
-    let (server, keys) = serve_service(|_| Service::new(handlers), tenants).await;
-    (server, keys[0][0].clone(), desk)
+    let tenant = |permissions| Tenant { grants: grants.clone(), ..Tenant::with(permissions) };
+    let tenants = vec![tenant(PermissionSet(u64::MAX)), tenant(Permission::Look.bit())];
+    let (server, keys) = serve_service(toolsets, |_| Service::new(handlers), tenants).await;
+    (server, [keys[0][0].clone(), keys[1][0].clone()], desk)
 }
 
 #[tokio::test]
@@ -198,4 +216,42 @@ async fn nobody_says_of_an_act_that_broke_that_nothing_was_done() {
     let refused = server.call(&key, "append_line", json!({"note_id": "n-0", "line": "Milk"})).await;
     assert_eq!(refused.expect_err("no such note")["code"], "not_found");
     assert_eq!(desk.changes.load(Relaxed), 6, "a call that is refused before its handler changes nothing");
+}
+
+#[tokio::test]
+async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its_permission() {
+    let path = "/v1/notes/n-1/sketch";
+    for (toolsets, offered) in [(&[][..], false), (&["sketches"], true)] {
+        let (server, [editor, reader], _) = serve_with(toolsets).await;
+        for (key, may_edit) in [(&editor, true), (&reader, false)] {
+            let is_told = offered && may_edit;
+            let listed = server.list(key).await;
+            assert_eq!(listed.iter().any(|tool| tool["name"] == "draw_sketch"), is_told);
+            assert_eq!(listed.len(), usize::from(may_edit) * 4 + usize::from(is_told));
+            let hello = server.rpc(key, "initialize", json!({"protocolVersion": "2025-06-18"})).await;
+            let instructions = hello["result"]["instructions"].as_str().expect("text");
+            assert_eq!(instructions.contains("draw_sketch"), is_told, "{instructions}");
+            let params = json!({"name": "draw_sketch", "arguments": {"note_id": "n-1"}});
+            let answer = server.rpc(key, "tools/call", params).await;
+            let signed = server.v1(&server.sign(key, "GET", path)).await;
+            match (offered, may_edit) {
+                (true, true) => assert_eq!((outcome(&answer), signed.status), (Ok(json!({"note_id": "n-1"})), 200)),
+                (true, false) => {
+                    assert_eq!(outcome(&answer).expect_err("refused")["code"], "forbidden");
+                    assert_eq!((signed.status, &signed.body["code"]), (403, &json!("forbidden")));
+                }
+                (false, _) => {
+                    assert_eq!(answer["error"]["data"]["code"], "unknown_tool", "{answer}");
+                    assert_eq!((signed.status, &signed.body["code"]), (404, &json!("no_route")));
+                }
+            }
+        }
+        let openapi = server.http.get(server.url.replace("/mcp", "/v1/openapi.json")).send().await.expect("an answer");
+        let (_, openapi) = read(openapi).await;
+        assert_eq!(openapi["paths"].get("/v1/notes/{note_id}/sketch").is_some(), offered);
+        assert!(!openapi["info"]["description"].to_string().contains("draw_sketch"), "it is for every server");
+        assert!(openapi["paths"]["/v1/notes/{note_id}"]["patch"].is_object());
+    }
+    let unknown = Toolsets::find(&CATALOGUE, ["sketch"]).expect_err("unknown");
+    assert_eq!(unknown, "there is no toolset `sketch`; there are sketches");
 }

@@ -7,7 +7,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use toolwarrant_reader::model::{
     Contract, EffectSpec, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec,
-    ToolSpec,
+    ToolSpec, ToolsetSpec,
 };
 use toolwarrant_reader::{OUTCOME_UNKNOWN, ROLES, description, input_schema, instructions, output_schema, schema_text};
 
@@ -53,6 +53,10 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let followed = followed_tool(contract);
     let commands = contract.tools().filter(|tool| tool.task().is_some()).map(command);
     let phrases = phrases(contract);
+    let toolsets = contract.toolsets.iter().map(|toolset| {
+        let ToolsetSpec { name, doc, index: _ } = &**toolset;
+        quote!(rt::catalogue::ToolsetDef { name: #name, doc: #doc })
+    });
     let resources = contract.resources.iter().map(|spec| resource(contract, spec));
     quote! {
         use rt::advice::{Advice, Sentence};
@@ -71,6 +75,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
                 hold_seconds: #hold,
             },
             permissions: &PERMISSIONS,
+            toolsets: &[#(#toolsets),*],
             resources: &[#(#resources),*],
             tools: &tools::ALL,
             commands: &[#(#commands),*],
@@ -185,6 +190,8 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
             quote!(task(#idempotent))
         }
     };
+    let toolset = option(tool.toolset.as_ref().map(|toolset| Literal::usize_unsuffixed(toolset.index)));
+    let right = Literal::u64_unsuffixed(1 << tool.right);
     let acts = matches!(tool.effect, EffectSpec::Act(_));
     quote! {
         ToolDef {
@@ -195,6 +202,8 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
             hints: ToolHints::#hints,
             acts: #acts,
             permission: &PERMISSIONS[Permission::#permission as usize],
+            toolset: #toolset,
+            right: PermissionSet(#right),
             target: #target,
             errors: &[#(&errors::#errors),*],
             http: #http,

@@ -47,7 +47,8 @@ pub(crate) fn read(folder: &Path) -> Result<(ContractRecord, String), String> {
 pub(crate) fn record_with_costs(contract: &Contract) -> ContractRecord {
     let mut record = ContractRecord::of(contract);
     for permission in &contract.permissions {
-        let shown = contract.tools().filter(|tool| contract.callers(tool).any(|holder| holder == permission.name));
+        let shown =
+            contract.tools_with(None).filter(|tool| contract.callers(tool).any(|holder| holder == permission.name));
         let sizes = shown.map(|tool| list_item(contract, tool, ListForm::WithOutputs).chars().count() + 1);
         let size = (sizes.sum::<usize>() + "{\"tools\":[]}".len()).saturating_sub(1);
         record.head.insert(format!("cost.{}", permission.name), size.into());

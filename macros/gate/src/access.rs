@@ -20,7 +20,9 @@ pub(crate) fn holders<'a>(facts: &'a Facts, needed: &'a str) -> BTreeSet<&'a str
 
 pub(crate) fn list_changes(pair: &Pair) -> Vec<ListChange> {
     let opened = |facts| -> BTreeSet<(String, String)> {
+        // The list of a server without toolsets.
         let tools = names(facts, "tool").into_iter();
+        let tools = tools.filter(|tool| !facts.contains_key(&format!("tool.{tool}.toolset")));
         let pairs = tools.flat_map(|tool| {
             let needed = text(facts, &format!("tool.{tool}.permission"));
             holders(facts, needed).into_iter().map(move |holder| (holder.to_owned(), tool.to_owned()))

@@ -18,7 +18,8 @@ pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [Con
         for (tool, facts, is_lost) in both {
             let part = format!("tool.{tool}");
             let former = renames.iter().find(|rename| rename.new == part).map(|rename| rename.old.clone());
-            let own: Vec<_> = [format!("{part}.permission"), part].into_iter().chain(former).collect();
+            let own: Vec<_> =
+                [format!("{part}.permission"), format!("{part}.toolset"), part].into_iter().chain(former).collect();
             let of_tool = changes.iter().any(|change| own.contains(&change.fact));
             let is_cause = |change: &&mut ContractChange| match of_tool {
                 true => own.contains(&change.fact),

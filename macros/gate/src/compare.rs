@@ -89,6 +89,15 @@ fn judge(pair: &Pair, difference: &Difference) -> Option<&'static ChangeRule> {
     watching.map(|(rule, _)| rule)
 }
 
+/// Judges a tool that servers begin to offer. No server offers a toolset that is new.
+fn judge_power(pair: &Pair, tool: &str) -> &'static str {
+    let fact = |name: &str| text(&pair.new, &format!("tool.{tool}.{name}"));
+    let is_held = names(&pair.old, "permission").contains(&fact("permission"));
+    let is_offered = fact("toolset").is_empty() || names(&pair.old, "toolset").contains(&fact("toolset"));
+    let changes = !matches!(fact("effect"), "read" | "read_task");
+    if changes && is_held && is_offered { "power-added" } else { "tool-added" }
+}
+
 fn holds(when: When, Difference { old, new, .. }: &Difference, pair: &Pair) -> bool {
     let is_flag = |value: &Option<Value>| matches!(value, None | Some(Value::Bool(_)));
     let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| *value != Value::Bool(false));
@@ -130,13 +139,9 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
         ["tool", _] if find_rename_of(pair, key).is_some_and(|it| is_same_tool(pair, &it.old, &it.new)) => {
             Some(if new.is_some() { "tool-added" } else { "tool-renamed" })
         }
-        ["tool", tool] if new.is_some() => {
-            let effect = text(&pair.new, &format!("tool.{tool}.effect"));
-            let permission = text(&pair.new, &format!("tool.{tool}.permission"));
-            let is_held = names(&pair.old, "permission").contains(&permission);
-            let changes = !matches!(effect, "read" | "read_task");
-            Some(if changes && is_held { "power-added" } else { "tool-added" })
-        }
+        ["tool", tool] if new.is_some() => Some(judge_power(pair, tool)),
+        ["tool", _, "toolset"] if new.is_some() => Some("toolset-joined"),
+        ["tool", tool, "toolset"] => Some(judge_power(pair, tool)),
         ["tool", _, "argument", _] => judge_argument(pair, key, new.is_some()),
         ["tool", _, "argument", _, "type"] => {
             let fits = admits((&pair.new, &after), (&pair.old, &before));

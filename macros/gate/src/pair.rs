@@ -8,9 +8,10 @@ use toolwarrant_reader::ContractRecord;
 pub(crate) type Facts = BTreeMap<String, Value>;
 
 /// The parts of a contract that come and go as a whole. A longer part is looked for first.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "tool.*",
     "permission.*",
+    "toolset.*",
     "resource.*",
     "probe.*",
     "state.*",

@@ -92,7 +92,15 @@ fn tools_md(contract: &Contract) -> String {
         let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
         let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();
         let twin = tool.http.as_ref().map(|http| format!("`{}`", twin(http))).unwrap_or_default();
-        [format!("[`{name}`](#{name})"), title.clone(), callers, needs, effect.to_owned(), twin]
+        let with = tool.toolset.as_ref().map(|toolset| format!(", with `--toolsets {}`", toolset.name));
+        [
+            format!("[`{name}`](#{name}){}", with.unwrap_or_default()),
+            title.clone(),
+            callers,
+            needs,
+            effect.to_owned(),
+            twin,
+        ]
     });
     table(&mut out, "| tool | what it does | any permission of | needs | effect | HTTP twin |", rows);
     for tool in contract.tools() {

@@ -11,6 +11,7 @@ mod generated;
 mod prose;
 mod require;
 mod tools;
+mod toolsets;
 mod types;
 mod words;
 
@@ -30,7 +31,7 @@ use types::{Types, members};
 use words::{Words, first, limit};
 
 /// A set of permissions is one machine word.
-const MAX_PERMISSIONS: usize = 64;
+pub(crate) const MAX_PERMISSIONS: usize = 64;
 
 /// Returns a complete contract exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
@@ -38,6 +39,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     require_distinct(SERVICE, text.keys(), report);
     require_distinct(SERVICE, number.keys(), report);
     require_distinct(SERVICE, permission.keys(), report);
+    require_distinct(SERVICE, files.service.toolset.keys(), report);
     require_distinct(SERVICE, resource.keys(), report);
     require_distinct(SERVICE, probe.keys(), report);
     require_distinct(ERRORS, files.errors.error.keys(), report);
@@ -50,9 +52,11 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let errors = errors::lower(files, &types, &words, report);
     let resources = resources(resource, &types, &words, report);
     let states = words::states(files, &words, report);
-    let scope = tools::Scope { permissions, probes, errors, resources, types, words, files };
-    let domains = tools::lower(files, sources, &scope, report);
-    let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
+    let toolsets = toolsets::lower(files, report);
+    let scope = tools::Scope { permissions, toolsets, probes, errors, resources, types, words, files };
+    let mut domains = tools::lower(files, sources, &scope, report);
+    let tools::Scope { permissions, toolsets, probes, errors, resources, types, words, files: _ } = scope;
+    toolsets::number_rights(&mut domains, permissions.len(), files, report);
     formerly::check(files, report);
     let contract = Contract {
         service: service_of(service.as_ref()?, files, &words, report)?,
@@ -61,6 +65,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         texts: texts(text, &words, report),
         numbers: numbers(number, report),
         permissions,
+        toolsets,
         resources,
         probes,
         errors,

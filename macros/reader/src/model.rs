@@ -20,6 +20,7 @@ pub struct Contract {
     pub texts: Vec<(String, String)>,
     pub numbers: Vec<(String, u32)>,
     pub permissions: Vec<Arc<PermissionSpec>>,
+    pub toolsets: Vec<Arc<ToolsetSpec>>,
     pub resources: Vec<Arc<ResourceSpec>>,
     pub probes: Vec<Arc<ProbeSpec>>,
     /// In the order of [`crate::ROLES`], and then the contract's own.
@@ -44,6 +45,14 @@ impl Contract {
     #[must_use]
     pub fn read_tool(&self) -> Option<&ToolSpec> {
         self.tools().find(|tool| matches!(tool.effect, EffectSpec::ReadTask))
+    }
+
+    /// The tools of a server with this toolset, or with none.
+    pub fn tools_with<'a>(&'a self, toolset: Option<&'a ToolsetSpec>) -> impl Iterator<Item = &'a ToolSpec> {
+        self.tools().filter(move |tool| match (&tool.toolset, toolset) {
+            (Some(own), Some(on)) => own.name == on.name,
+            (own, _) => own.is_none(),
+        })
     }
 
     pub fn callers(&self, tool: &ToolSpec) -> impl Iterator<Item = &str> {
@@ -81,6 +90,14 @@ pub struct PermissionSpec {
     pub implies: Vec<String>,
     /// Positions in [`Contract::permissions`], its own included, ascending.
     pub grants: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub struct ToolsetSpec {
+    pub name: String,
+    pub doc: String,
+    /// The position in [`Contract::toolsets`].
+    pub index: usize,
 }
 
 #[derive(Debug)]
@@ -238,6 +255,9 @@ pub struct ToolSpec {
     /// `spec/tools/x.toml:7`.
     pub source: String,
     pub permission: Arc<PermissionSpec>,
+    pub toolset: Option<Arc<ToolsetSpec>>,
+    /// The bit of its callers: that of its permission, or one of the permission in the toolset.
+    pub right: usize,
     pub target: Option<TargetSpec>,
     pub effect: EffectSpec,
     pub http: Option<Http>,
@@ -256,6 +276,13 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// Returns true if each caller of this tool may call the other one, on every server.
+    #[must_use]
+    pub fn implies(&self, other: &Self) -> bool {
+        let is_offered = |set: &Arc<ToolsetSpec>| self.toolset.as_ref().is_some_and(|own| own.index == set.index);
+        self.permission.grants.contains(&other.permission.index) && other.toolset.as_ref().is_none_or(is_offered)
+    }
+
     #[must_use]
     pub fn tells_of_tasks(&self) -> bool {
         matches!(self.effect, EffectSpec::Task(_) | EffectSpec::ReadTask)

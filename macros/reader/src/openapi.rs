@@ -7,7 +7,7 @@ mod failures;
 mod schemas;
 
 use crate::model::{Contract, EffectSpec, Field, Http, ToolSpec};
-use crate::{description, input_schema};
+use crate::{description, input_schema, sentences};
 use schemas::{Components, ETAG, LOCATION, REQUEST_ID, headers, reference};
 use serde_json::{Map, Value, json};
 
@@ -92,7 +92,7 @@ pub fn openapi(contract: &Contract) -> Value {
         "info": {
             "title": service.title,
             "version": service.version,
-            "description": format!("{}\n\n{}", service.doc, rules(contract)),
+            "description": format!("{}\n\n{}", doc_without_toolsets(contract), rules(contract)),
         },
         "servers": [{"url": "/"}],
         "security": [signature_security()],
@@ -100,6 +100,13 @@ pub fn openapi(contract: &Contract) -> Value {
         "paths": paths,
         "components": writing.components.finish(schemes.into_iter().collect()),
     })
+}
+
+/// A server without a toolset must not name its tools.
+fn doc_without_toolsets(contract: &Contract) -> String {
+    let names_one = |text: &str| sentences::tools_in(contract, text).any(|tool| tool.toolset.is_some());
+    let told: Vec<_> = sentences::split(&contract.service.doc).into_iter().filter(|text| !names_one(text)).collect();
+    told.concat().trim_end().to_owned()
 }
 
 fn rules(contract: &Contract) -> String {

@@ -25,6 +25,7 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
             text: service.parse_named("text", report),
             number: service.parse_named("number", report),
             permission: service.parse_named("permission", report),
+            toolset: service.parse_named("toolset", report),
             resource: service.parse_named("resource", report),
             probe: service.parse_named("probe", report),
             state: service.parse_named("state", report),

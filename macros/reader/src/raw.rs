@@ -169,6 +169,11 @@ tables!(
         /// Permissions that it includes.
         implies: Option<Vec<At<String>>>,
     }
+    /// `[toolset.NAME]`: tools that a server offers only with `--toolsets NAME`.
+    Toolset {
+        /// Its tools, and who has a use for them.
+        doc: At<String>,
+    }
     /// `[resource.NAME]`: a kind of thing that tools act on.
     Resource {
         /// Its meaning.
@@ -291,6 +296,8 @@ tables!(
         title: Option<At<String>>,
         /// The permission that it needs.
         permission: At<String>,
+        /// The toolset that it belongs to. Every server offers a tool without one.
+        toolset: Option<At<String>>,
         /// The resource that it acts on.
         target: Option<Target>,
         /// `read`, `act`, `issue`, `task`, or `read_task` for the one tool that reads tasks. An act
@@ -427,6 +434,7 @@ files!(
         /// Numbers that handlers and texts share: `{NAME}` stands for one.
         number: Named<At<u32>>,
         permission: Named<Permission>,
+        toolset: Named<Toolset>,
         resource: Named<Resource>,
         probe: Named<Probe>,
         state: Named<State>,

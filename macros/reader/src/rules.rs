@@ -45,6 +45,8 @@ rules! {
     ReservedName = "reserved-name",
     /// A permission is declared in service.toml.
     UnknownPermission = "unknown-permission",
+    /// A toolset is declared in service.toml, and has a tool.
+    Toolset = "toolset",
     /// A resource is declared in service.toml.
     UnknownResource = "unknown-resource",
     /// A capability is declared by the target's resource.

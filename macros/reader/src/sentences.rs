@@ -120,5 +120,5 @@ fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
 }
 
 fn bit(tool: &ToolSpec) -> u64 {
-    1 << tool.permission.index
+    1 << tool.right
 }

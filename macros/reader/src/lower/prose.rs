@@ -86,12 +86,20 @@ fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, repo
     let told = docs.fold(text + "\n" + &tool.title, |told, doc| told + "\n" + doc);
     let mut seen = HashSet::new();
     let hidden = tools_in(contract, &told).filter(|other| seen.insert(&other.name));
-    for other in hidden.filter(|other| !tool.permission.grants.contains(&other.permission.index)) {
+    for other in hidden.filter(|other| !tool.implies(other)) {
         let place = own_texts(raw).find(|text| names_tool(text, &other.name)).map_or(place.clone(), At::span);
         let own = &tool.permission.name;
         let part = lines(contract, tool).into_iter().flatten().find(|part| names_tool(&part.text, &other.name));
         let part = part.map_or_else(String::new, |part| format!(", which its `{}` names", part.key));
-        let message = format!("a key with `{own}` alone may call `{}`, and not `{}`{part}", tool.name, other.name);
+        let message = match &other.toolset {
+            Some(set) if tool.permission.grants.contains(&other.permission.index) => {
+                format!(
+                    "a server without `--toolsets {}` offers `{}`, and not `{}`{part}",
+                    set.name, tool.name, other.name
+                )
+            }
+            _ => format!("a key with `{own}` alone may call `{}`, and not `{}`{part}", tool.name, other.name),
+        };
         let help = format!(
             "leave `{}` out; the `doc` of `[service]` can name it, and each of its sentences goes only to keys that may call all tools in it",
             other.name
@@ -104,10 +112,12 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let service = files.service.service.as_ref();
     let [list, doc] = [service.map(|service| service.tools.span()), service.map(|service| service.doc.span())];
     let mut bound = |rule, what: &str, length: usize, limit: u32, place: Option<Range<usize>>, help: String| {
-        if length > limit as usize {
+        let is_over = length > limit as usize;
+        if is_over {
             let message = measure(rule, what, length, limit as usize);
             report.add(rule, at(SERVICE, place.unwrap_or_default()), message, Some(help));
         }
+        is_over
     };
     let ReadersSpec { list: plain, list_with_outputs: with_outputs, .. } = contract.readers;
     let plain = (ListForm::Plain, Rule::ListTooLong, "the list of tools", "list", plain);
@@ -115,12 +125,21 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, what, "list_with_outputs", with_outputs);
     let shown = contract.service.served.iter().any(|revision| *revision != FALLBACK).then_some(with_outputs);
     for (form, rule, what, key, limit) in [plain].into_iter().chain(shown) {
-        let size = |tool| list_item(contract, tool, form).chars().count();
-        let sizes: Vec<_> = contract.tools().map(|tool| (tool.name.clone(), size(tool))).collect();
-        let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
-        let shares = shorten(length.saturating_sub(limit as usize), sizes);
-        let raise = format!("{shares}; where your clients take more, raise `{key}` under `[readers]`");
-        bound(rule, what, length, limit, list.clone(), raise);
+        let mut judge = |what: &str, toolset, place| {
+            let size = |tool| list_item(contract, tool, form).chars().count();
+            let sizes: Vec<_> = contract.tools_with(toolset).map(|tool| (tool.name.clone(), size(tool))).collect();
+            let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
+            let shares = shorten(length.saturating_sub(limit as usize), sizes);
+            let raise = format!("{shares}; where your clients take more, raise `{key}` under `[readers]`");
+            bound(rule, what, length, limit, place, raise)
+        };
+        // A list that is too long by itself is too long with each toolset.
+        if !judge(what, None, list.clone()) {
+            for (toolset, name) in contract.toolsets.iter().zip(files.service.toolset.keys()) {
+                let what = format!("{what} of a server with `--toolsets {}`", toolset.name);
+                judge(&what, Some(toolset), Some(name.span()));
+            }
+        }
     }
     let lead = instructions(contract).first().map_or_else(String::new, |paragraph| join(paragraph));
     let mut told = |rule, what, text: String, limit: u32| {

@@ -120,6 +120,11 @@ impl Lowering<'_> {
         };
         let (unread, known) = (&self.scope.files.service.permission.unread, &self.scope.permissions);
         let permission = self.find(Rule::UnknownPermission, "permission", permission, unread, known, |p| &p.name);
+        let (unread, known) = (&self.scope.files.service.toolset.unread, &self.scope.toolsets);
+        let toolset = match &raw.toolset {
+            Some(name) => self.find(Rule::Toolset, "toolset", name, unread, known, |toolset| &toolset.name).map(Some),
+            None => Some(None),
+        };
         let lowered_target = match target.as_ref().filter(|_| **effect != EffectName::ReadTask) {
             Some(target) => self.target(target, &arguments).map(Some),
             None => Some(None),
@@ -132,8 +137,8 @@ impl Lowering<'_> {
         };
         let own_errors = self.own_errors(raw, effect.as_ref());
         let result = self.result(raw, effect.as_ref(), lowered_target.as_ref());
-        let (permission, target, effect, http, own_errors, result) =
-            (permission?, lowered_target?, effect?, http?, own_errors?, result?);
+        let (permission, toolset, target, effect) = (permission?, toolset?, lowered_target?, effect?);
+        let (http, own_errors, result) = (http?, own_errors?, result?);
         let (title, summary, use_when) = (title?, summary?, use_when?);
         // If an argument could not be lowered, every example would seem to have an unknown one.
         let whole = arguments.lowered.len() == arguments.names.len();
@@ -144,7 +149,9 @@ impl Lowering<'_> {
             title,
             source: self.place_text(name),
             errors: self.derive_errors(target.as_ref(), &effect, &own_errors),
+            right: permission.index,
             permission,
+            toolset,
             target,
             effect,
             http,

@@ -95,6 +95,9 @@ impl Facts<'_> {
             self.text(format!("{key}.doc"), &permission.doc);
             permission.implies.iter().for_each(|implied| self.flag(format!("{key}.implies.{implied}"), true));
         }
+        for toolset in &self.contract.toolsets {
+            self.text(format!("toolset.{}.doc", toolset.name), &toolset.doc);
+        }
         for resource in resources {
             let key = format!("resource.{}", resource.name);
             self.texts(&key, &[("id", &resource.id.name), ("doc", &resource.doc), ("find", &resource.find)]);
@@ -211,6 +214,7 @@ impl Facts<'_> {
             ("returns", &tool.returns),
         ];
         self.texts(&key, &texts);
+        self.text(format!("{key}.toolset"), tool.toolset.as_ref().map_or("", |toolset| &toolset.name));
         self.set(format!("{key}.result"), &*tool.result.name);
         let written = |note| self.contract.written.get(note).unwrap_or(note).clone();
         let notes: Vec<_> = tool.notes.iter().map(written).collect();

@@ -16,6 +16,8 @@ pub struct Catalogue {
     pub service: ServiceDef,
     /// All permissions. A [`PermissionSet`] has one bit for each.
     pub permissions: &'static [PermissionDef],
+    /// All toolsets.
+    pub toolsets: &'static [ToolsetDef],
     /// All resources.
     pub resources: &'static [ResourceDef],
     /// All tools.
@@ -104,6 +106,12 @@ pub struct PermissionDef {
     pub grants: PermissionSet,
 }
 
+#[derive(Debug)]
+pub struct ToolsetDef {
+    pub name: &'static str,
+    pub doc: &'static str,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub struct ErrorDef {
     pub code: &'static str,
@@ -186,6 +194,11 @@ pub struct ToolDef {
     pub acts: bool,
     /// The permission that it needs.
     pub permission: &'static PermissionDef,
+    /// The position of its toolset, if it has one.
+    pub toolset: Option<usize>,
+    /// The bit that its callers have: that of its permission, or one of the permission in the
+    /// toolset.
+    pub right: PermissionSet,
     /// The target that it acts on, if any.
     pub target: Option<TargetDef>,
     /// All error codes that a call can end with.

@@ -29,6 +29,7 @@ pub mod revision;
 mod rows;
 pub mod store;
 pub mod tasks;
+pub mod toolsets;
 
 #[doc(hidden)]
 pub use toolwarrant_base::{Timestamp, text, wording};

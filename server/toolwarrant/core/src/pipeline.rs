@@ -259,7 +259,7 @@ impl<H: Handlers> Pipeline<H> {
 
     /// Lets applications that see the same tools share their lists.
     fn lists_for(&self, permissions: PermissionSet) -> ToolLists {
-        let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
+        let visible = |tool: &&ToolDef| permissions.covers(tool.right);
         let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
         let names = tools.iter().map(|tool| tool.name).collect();
         let mut lists = ignore_poison(self.lists.lock());

@@ -16,6 +16,7 @@ use super::access::{Access, Application, Grants, purpose, verifier};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::{RequestCount, WINDOW, Window};
+use super::toolsets::{Offer, Toolsets, read_stdio};
 use crate::lease::Lease;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use edits::{DirectoryRow, Edit, RowId};
@@ -36,7 +37,7 @@ pub struct Registry {
     prefixes: KeyPrefixes,
     /// The name of the cell and an underscore; empty without a cell.
     cell: String,
-    catalogue: &'static Catalogue,
+    offer: Offer,
     store: Arc<dyn DirectoryStore>,
     clock: Clock,
     random: Random,
@@ -114,13 +115,14 @@ impl Registry {
     /// Fails if the data was made with another master key.
     pub async fn open(
         store: Arc<dyn DirectoryStore>,
-        catalogue: &'static Catalogue,
+        offer: impl Into<Offer> + Send,
         prefixes: KeyPrefixes,
         keyring: KeyRing,
         clock: Clock,
         random: Random,
         lease: Option<Lease>,
     ) -> Result<Self, StoreError> {
+        let offer = offer.into();
         let (applications, keys) = store.directory().await?;
         if !opens_any(&keyring, &keys) {
             let why = "the master key is not the one that this data was made with; restore that one";
@@ -131,9 +133,9 @@ impl Registry {
         let requests = store.requests().await?;
         let known = Mutex::default();
         let cell = String::new();
-        let registry = Self { access, prefixes, cell, catalogue, store, clock, random, known };
+        let registry = Self { access, prefixes, cell, offer, store, clock, random, known };
         let mut known = registry.known.lock().await;
-        known.put_in_force(&registry.access, catalogue, applications, keys);
+        known.put_in_force(&registry.access, offer, applications, keys);
         for RequestCount { application, second, requests } in requests {
             if let Some((_, application)) = known.applications.get(&application) {
                 application.window.restore(second, requests);
@@ -260,7 +262,7 @@ impl Registry {
     }
 
     fn check(&self, permissions: &[String]) -> Result<(), RegistryError> {
-        let all = self.catalogue.permissions;
+        let all = self.offer.catalogue.permissions;
         let Some(unknown) = permissions.iter().find(|name| !all.iter().any(|known| known.name == **name)) else {
             return Ok(());
         };
@@ -290,7 +292,7 @@ impl Known {
     fn put_in_force(
         &mut self,
         access: &Access,
-        catalogue: &'static Catalogue,
+        offer: Offer,
         applications: Vec<ApplicationRow>,
         mut keys: Vec<KeyRow>,
     ) -> Vec<SecretUse> {
@@ -299,7 +301,7 @@ impl Known {
             let former = self.applications.get(&row.id).map(|(_, former)| Arc::clone(&former.window));
             let window = former.clone().unwrap_or_else(|| Arc::new(Window::new(row.requests_per_minute)));
             window.set_limit(row.requests_per_minute);
-            let application = application(&row, catalogue, window);
+            let application = application(&row, offer, window);
             if row.deleted_at.is_some() {
                 let is_listed = |id: &String| keys.iter().any(|key| key.id == *id);
                 let of_it = self.keys.values().filter(|key| key.application == row.id && !is_listed(&key.id));
@@ -376,11 +378,14 @@ fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
 }
 
 /// Drops permissions that are no longer in the contract.
-fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
+fn application(row: &ApplicationRow, offer: Offer, window: Arc<Window>) -> Arc<Application> {
+    let Offer { catalogue, toolsets } = offer;
     let ApplicationRow { id, name, permissions, grants, suspended_at, .. } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
     let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
+    let own = read_stdio(name).map(|(_, named)| Toolsets::find(catalogue, named).unwrap_or_default());
     let application = Application::new(id, name, granted, grants.clone(), window);
+    let application = application.with_toolsets(own.map_or(toolsets, |own| toolsets.and(own)), catalogue);
     Arc::new(if suspended_at.is_some() { application.suspend() } else { application })
 }
 

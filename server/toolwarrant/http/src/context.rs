@@ -13,6 +13,7 @@ use toolwarrant_base::words;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::reply::Answer;
+use toolwarrant_core::toolsets::Toolsets;
 
 const ESSENCE: &str = "application/json";
 const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
@@ -35,6 +36,8 @@ pub struct ServerProcess<'a> {
     pub base: &'a str,
     /// Stands in request ids.
     pub id: u32,
+    /// Those of `/v1`.
+    pub toolsets: Toolsets,
 }
 
 impl<H: Handlers> Context<H> {

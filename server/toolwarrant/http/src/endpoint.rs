@@ -31,7 +31,7 @@ impl<H: Handlers> Endpoint<H> {
         let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process.id));
         Self {
             context: Context { pipeline, policy, limits, throttle, ids },
-            routes: v1::Routes::new(H::CATALOGUE, process.base),
+            routes: v1::Routes::new(H::CATALOGUE, process),
             answers: mcp::Answers::of(H::CATALOGUE, process),
             page: None,
         }

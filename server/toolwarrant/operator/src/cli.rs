@@ -10,6 +10,7 @@ mod options;
 mod page;
 mod reference;
 mod stdio;
+mod toolsets;
 mod words;
 
 use crate::command::{OperatorCommand, TargetCommand};
@@ -33,7 +34,6 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-pub use stdio::permissions_of_stdio;
 use stdio::{Folders, STDIO};
 use toolwarrant_client::{ClientCommand, ClientNames, ignore_empty_variables};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
@@ -196,7 +196,10 @@ impl CommandLine<'_> {
 
     fn command<F: Flags, C: OwnCommand>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
-        let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
+        let with_flags = |command| {
+            let command = LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
+            command.args(toolsets::flag(self.catalogue))
+        };
         // Each type sets its documentation as the help of the command, so the operators' help is
         // set last.
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
@@ -279,8 +282,8 @@ impl CommandLine<'_> {
         };
         let mut question = None;
         let command = match matches.subcommand() {
-            None => return serving(matches, ServeOptions::from_arg_matches(matches)),
-            Some(("serve", matches)) => return serving(matches, ServeOptions::from_arg_matches(matches)),
+            None => return serving(matches, toolsets::serve(matches, self.catalogue)),
+            Some(("serve", matches)) => return serving(matches, toolsets::serve(matches, self.catalogue)),
             Some((STDIO, matches)) => return serving(matches, stdio::read(matches, &store)),
             Some((name, inner)) if self.catalogue.resource(name).is_some() => {
                 OperatorCommand::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }

@@ -27,6 +27,7 @@ use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
+use toolwarrant_core::toolsets::Offer;
 use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
@@ -164,17 +165,17 @@ impl OpenedData {
     pub fn open<'a>(
         folder: &'a DataFolder,
         names: &'a Names,
-        catalogue: &'static Catalogue,
+        offer: impl Into<Offer>,
         random: &'a Random,
         place: (&'a StoreOptions, Option<Claim>),
     ) -> BoxFuture<'a, Result<Self, OpenError>> {
-        Box::pin(Self::open_here(folder, names, catalogue, random, place))
+        Box::pin(Self::open_here(folder, names, offer.into(), random, place))
     }
 
     async fn open_here(
         folder: &DataFolder,
         names: &Names,
-        catalogue: &'static Catalogue,
+        offer: Offer,
         random: &Random,
         (place, claim): (&StoreOptions, Option<Claim>),
     ) -> Result<Self, OpenError> {
@@ -195,7 +196,7 @@ impl OpenedData {
         let shared = shared.map(|store| Shared::start(store, claim, clock.clone(), folder));
         let lease = shared.as_ref().map(|shared| shared.lease.clone());
         let random = random.clone();
-        match Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, lease).await {
+        match Registry::open(directory, offer, names.keys, keys, clock.clone(), random, lease).await {
             Ok(registry) => {
                 let registry = registry.in_cell(place.cell.as_deref());
                 Ok(Self { registry, keyring, database, shared, clock })

@@ -5,6 +5,8 @@ pub use toolwarrant_http::edge::{ALLOW_HOST, ALLOW_ORIGIN, PUBLIC_URL, TLS_CERT,
 
 pub const LISTEN: &str = "listen";
 
+pub const TOOLSETS: &str = "toolsets";
+
 pub const ADMIN_LISTEN: &str = "admin-listen";
 
 pub const CONSOLE_LISTEN: &str = "console-listen";

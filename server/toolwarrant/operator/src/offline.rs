@@ -231,7 +231,7 @@ where
         true => None,
         false => Some(store.claim_for_command(folder, names, mends).await?),
     };
-    let mut opened = OpenedData::open(folder, names, catalogue, &Random::System, (store, claim)).await?;
+    let mut opened = OpenedData::open(folder, names, *catalogue, &Random::System, (store, claim)).await?;
     let shared = opened.shared.take();
     let cluster = shared.as_ref().map(|shared| Arc::clone(&shared.store));
     let answer = carry_out_over((opened, cluster), offline, folder, command, operator).await;

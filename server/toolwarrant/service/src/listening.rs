@@ -58,6 +58,7 @@ impl Listening {
             operate_group: _,
             view_group: _,
             operator_sockets: _,
+            toolsets: _,
             stdio: _,
         } = options;
         let (tls, proxies, limits) = edge_of(edge)?;

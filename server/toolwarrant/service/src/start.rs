@@ -30,6 +30,7 @@ use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Registry, unknown_permissions};
+use toolwarrant_core::toolsets::{Offer, Toolsets};
 use toolwarrant_http::edge::{Responder, Tls};
 use toolwarrant_http::{Endpoint, OfferedPage, ServerProcess};
 use toolwarrant_operator::cli::ServeOptions;
@@ -66,6 +67,7 @@ pub(crate) struct Start {
     opened: OpenedData,
     passes: Passes,
     tasks: OwnTasks,
+    toolsets: Toolsets,
 }
 
 impl Start {
@@ -81,6 +83,7 @@ impl Start {
         runtime.block_on(async {
             let Identity { names, demo, checks } = identity;
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
+            let offer = Offer { catalogue, toolsets: serve.toolsets };
             let (groups, over_stdio) = (groups_of(&serve), serve.stdio.is_some());
             let locked = match over_stdio {
                 true => match stdio::wait_for_folder(data, &names, stop).await {
@@ -103,7 +106,7 @@ impl Start {
                 }
             };
             let extending = manager::extend_timeout("opens the data");
-            let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, claim)).await?;
+            let opened = OpenedData::open(&folder, &names, offer, &random, (&store, claim)).await?;
             drop(extending);
             warn_of_keys_off(&*opened.database).await?;
             // Output in a file or a pipe may be stored, so it must not have secrets.
@@ -125,6 +128,7 @@ impl Start {
                 opened,
                 passes,
                 tasks: OwnTasks::default(),
+                toolsets: offer.toolsets,
             }))
         })
     }
@@ -171,7 +175,7 @@ impl Start {
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let Listening { limits, policy, url, .. } = &self.listening;
         let id = u32::from_le_bytes(self.random.bytes()?);
-        let process = ServerProcess { version: self.names.version, base: base_path(url), id };
+        let process = ServerProcess { version: self.names.version, base: base_path(url), id, toolsets: self.toolsets };
         let endpoint = Endpoint::new(pipeline, policy.clone(), *limits, process);
         let page = page.filter(|_| self.passes.have_page());
         let endpoint = Arc::new(endpoint.with_page(page.map(|page| OfferedPage { page, passes: self.passes.clone() })));

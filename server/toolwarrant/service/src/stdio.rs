@@ -18,8 +18,8 @@ use toolwarrant_core::access::Grants;
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, RegistryError};
+use toolwarrant_core::toolsets::read_stdio;
 use toolwarrant_http::edge::{self, ApplicationKeys, ConnectionLimiter, Keyed, Responder};
-use toolwarrant_operator::cli::permissions_of_stdio;
 use toolwarrant_operator::data::{DataFolder, FolderError, STDIO_SOCKET};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Background, Names, OperatorContext, local_operator};
@@ -135,7 +135,7 @@ impl ApplicationKeys for StdioKeys {
 impl StdioKeys {
     /// Creates an application at its first use. If an operator has revoked its key, it has none.
     async fn make(&self, name: &str) -> Result<Option<NewKey>, RegistryError> {
-        let Some(named) = permissions_of_stdio(name) else { return Ok(None) };
+        let Some((named, _)) = read_stdio(name) else { return Ok(None) };
         let OperatorContext { registry, catalogue, .. } = &*self.context;
         let operator = local_operator(Channel::Start, Claims::default());
         let origin = Origin { operator, command: "stdio".to_owned() };

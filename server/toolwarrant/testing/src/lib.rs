@@ -24,6 +24,7 @@ use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, keep_passes};
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
+use toolwarrant_core::toolsets::{Offer, Toolsets};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, OfferedPage, Router, ServerProcess};
 use toolwarrant_memory::Memory;
@@ -100,14 +101,26 @@ pub async fn serve<H: Handlers, C>(
 }
 
 /// Runs on another clock.
-#[expect(clippy::expect_used, reason = "a test without its server must fail")]
 pub async fn serve_by<H: Handlers, C>(
     clock: Clock,
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
     tenants: Vec<Tenant>,
     folder: PathBuf,
 ) -> (TestServer, Vec<Vec<Key>>) {
-    let server = start_on(Arc::default(), clock, compose, folder).await;
+    serve_toolsets(&[], clock, compose, tenants, folder).await
+}
+
+/// Offers these toolsets as well.
+#[expect(clippy::expect_used, reason = "a test without its server must fail")]
+pub async fn serve_toolsets<H: Handlers, C>(
+    toolsets: &[&str],
+    clock: Clock,
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
+    tenants: Vec<Tenant>,
+    folder: PathBuf,
+) -> (TestServer, Vec<Vec<Key>>) {
+    let toolsets = Toolsets::find(H::CATALOGUE, toolsets.iter().copied()).expect("toolsets of the contract");
+    let server = start(toolsets, Arc::default(), clock, compose, folder).await;
     let mut keys = Vec::new();
     for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
         let name = format!("app-{n}");
@@ -127,8 +140,18 @@ pub async fn serve_by<H: Handlers, C>(
 }
 
 /// Starts a server on the data of an earlier one.
-#[expect(clippy::expect_used, reason = "a test without its server must fail")]
 pub async fn start_on<H: Handlers, C>(
+    database: Arc<Memory>,
+    clock: Clock,
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
+    folder: PathBuf,
+) -> TestServer {
+    start(Toolsets::default(), database, clock, compose, folder).await
+}
+
+#[expect(clippy::expect_used, reason = "a test without its server must fail")]
+async fn start<H: Handlers, C>(
+    toolsets: Toolsets,
     database: Arc<Memory>,
     clock: Clock,
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
@@ -155,8 +178,15 @@ pub async fn start_on<H: Handlers, C>(
     let random = Random::from_seed(1);
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let directory = (database.clone(), keyring.clone(), clock.clone());
-    let registry =
-        Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::from_seed(2), None);
+    let registry = Registry::open(
+        directory.0,
+        Offer { catalogue: H::CATALOGUE, toolsets },
+        names.keys,
+        directory.1,
+        directory.2,
+        Random::from_seed(2),
+        None,
+    );
     let registry = registry.await.expect("an empty store");
     let data = OpenedData { registry, keyring, database: database.clone(), shared: None, clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
@@ -172,7 +202,7 @@ pub async fn start_on<H: Handlers, C>(
     let judge = (registry.access(), H::CATALOGUE, clock.clone());
     let keeping = keep_passes(passes.clone(), judge, audit_handle.clone(), Box::pin(pending()));
     let page = page.map(|page| OfferedPage { page, passes });
-    let process = ServerProcess { version: names.version, base: "", id: 7 };
+    let process = ServerProcess { version: names.version, base: "", id: 7, toolsets };
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
     let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), process).with_page(page));
     let limiter = ConnectionLimiter::new(Limits::default());

@@ -39,6 +39,7 @@ pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec
         text,
         number: _,
         permission,
+        toolset,
         resource,
         probe,
         state,
@@ -49,6 +50,7 @@ pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec
     all.extend(phrase.iter().flat_map(phrases));
     all.extend(text.iter().map(|(_, text)| text_of(SERVICE, text, Some(vec![]))));
     all.extend(permission.iter().map(|(_, permission)| text_of(SERVICE, &permission.doc, None)));
+    all.extend(toolset.iter().map(|(_, toolset)| text_of(SERVICE, &toolset.doc, None)));
     for (_, raw::Resource { doc, id: _, state: _, unreadable: _, capability, find }) in resource.iter() {
         all.push(text_of(SERVICE, doc, None));
         all.extend(find.iter().map(|text| text_of(SERVICE, text, Some(vec![]))));
@@ -147,7 +149,14 @@ pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
     let Files { service, errors, types, reserved: _, defaults, tools, is_whole: _ } = files;
     let mut known: HashSet<&str> =
         [DERIVED, FIELDS].into_iter().flat_map(str::split_whitespace).chain(STATES).chain(REPORTS).collect();
-    known.extend(service.permission.names().chain(service.resource.names()).chain(service.probe.names()));
+    known.extend(
+        service
+            .permission
+            .names()
+            .chain(service.resource.names())
+            .chain(service.probe.names())
+            .chain(service.toolset.names()),
+    );
     known.extend(service.resource.iter().flat_map(|(_, resource)| resource.capability.iter().flat_map(Named::names)));
     for (code, error) in errors.error.iter().chain(defaults.error.iter()) {
         known.insert(code.as_str());

@@ -3,7 +3,7 @@
 use crate::lower::require::at;
 use crate::lower::types::Types;
 use crate::lower::words::Words;
-use crate::model::{ErrorCode, Field, PermissionSpec, ProbeSpec, ResourceSpec};
+use crate::model::{ErrorCode, Field, PermissionSpec, ProbeSpec, ResourceSpec, ToolsetSpec};
 use crate::raw::{At, Files, Unread};
 use crate::report::{Report, Source};
 use crate::rules::Rule;
@@ -12,6 +12,7 @@ use toolwarrant_common::line_column;
 
 pub(crate) struct Scope<'a> {
     pub(crate) permissions: Vec<Arc<PermissionSpec>>,
+    pub(crate) toolsets: Vec<Arc<ToolsetSpec>>,
     pub(crate) probes: Vec<Arc<ProbeSpec>>,
     pub(crate) errors: Vec<Arc<ErrorCode>>,
     pub(crate) resources: Vec<Arc<ResourceSpec>>,

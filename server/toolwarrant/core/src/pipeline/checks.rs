@@ -10,9 +10,8 @@ use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 
 pub(super) fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -> Result<&'static ToolDef, Failure> {
-    catalogue.tool(name).ok_or_else(|| {
-        let mut visible =
-            catalogue.tools.iter().filter(|tool| caller.application.permissions.covers(tool.permission.bit));
+    catalogue.tool(name).filter(|tool| caller.application.toolsets.offers(tool)).ok_or_else(|| {
+        let mut visible = catalogue.tools.iter().filter(|tool| caller.application.permissions.covers(tool.right));
         let meant = visible.find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
         let unknown = words!["there is no tool `", Echo::of(name), "`"];
         match meant {
@@ -26,7 +25,7 @@ pub(super) fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -
 }
 
 pub(super) fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
-    if caller.application.permissions.covers(tool.permission.bit) {
+    if caller.application.permissions.covers(tool.right) {
         return Ok(Grant::new(tool));
     }
     let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);

@@ -2,7 +2,7 @@
 
 use super::records::line;
 use super::refusals::overload;
-use super::{Admitted, Handlers, Pipeline, permit};
+use super::{Admitted, Handlers, Pipeline, find, permit};
 use crate::access::Caller;
 use crate::catalogue::ToolDef;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ impl<H: Handlers> Pipeline<H> {
     /// it covers. So a refusal does not cost more than a call.
     pub fn record_refusal(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
-        let Some(tool) = H::CATALOGUE.tool(name) else { return };
+        let Ok(tool) = find(H::CATALOGUE, caller, name) else { return };
         self.counts.count_call(tool, failure.def().code, None);
         let Some(calls) = caller.application.window.take_unlogged(now) else { return };
         if let Some(slot) = self.audit.reserve() {

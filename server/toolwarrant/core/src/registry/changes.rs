@@ -80,7 +80,7 @@ impl Registry {
         applications.retain(|row| !known.pending.contains_key(&DirectoryRow::Application(row.clone()).id()));
         keys.retain(|row| !known.pending.contains_key(&DirectoryRow::Key(row.clone()).id()));
         known.has_unknown_fate = false;
-        let uses = known.put_in_force(&self.access, self.catalogue, applications, keys);
+        let uses = known.put_in_force(&self.access, self.offer, applications, keys);
         self.keep_uses(uses, &Durability::Stored).await;
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Registry {
             DirectoryRow::Application(row) => (vec![row], Vec::new()),
             DirectoryRow::Key(row) => (Vec::new(), vec![row]),
         };
-        known.put_in_force(&self.access, self.catalogue, applications, keys)
+        known.put_in_force(&self.access, self.offer, applications, keys)
     }
 
     /// Returns true if a process on another machine may go on with the store.

@@ -120,7 +120,7 @@ impl Registry {
     pub async fn reload_keys(&self) -> Result<(), RegistryError> {
         let mut known = self.known.lock().await;
         let (_, keys) = self.store.directory().await?;
-        known.put_in_force(&self.access, self.catalogue, Vec::new(), keys);
+        known.put_in_force(&self.access, self.offer, Vec::new(), keys);
         Ok(())
     }
 

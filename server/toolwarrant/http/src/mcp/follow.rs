@@ -21,7 +21,7 @@ use toolwarrant_core::tasks::{KEPT, TaskStatus};
 
 /// Returns true if an application with these permissions can make tasks and read them.
 pub(super) fn is_offered(catalogue: &Catalogue, permissions: PermissionSet) -> bool {
-    let may_call = |tool: &ToolDef| permissions.covers(tool.permission.bit);
+    let may_call = |tool: &ToolDef| permissions.covers(tool.right);
     catalogue.followed.is_some_and(may_call) && catalogue.tools.iter().any(|tool| tool.task.is_some() && may_call(tool))
 }
 

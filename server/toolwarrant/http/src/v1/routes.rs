@@ -3,12 +3,13 @@
 //! A path is matched as it was sent, segment by segment; `arguments` decodes only the values of
 //! parameters. If a literal segment and a parameter both fit, the literal wins.
 
+use crate::context::ServerProcess;
 use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use toolwarrant_base::json;
-use toolwarrant_core::catalogue::{Catalogue, ContractDef, ToolDef};
+use toolwarrant_core::catalogue::{Catalogue, ContractDef, HttpDef, ToolDef};
 
 /// A GET of it needs no signature.
 pub(super) const DOCUMENT: &str = "/v1/openapi.json";
@@ -50,16 +51,17 @@ pub(super) enum Matched<'a> {
 }
 
 impl Routes {
-    /// Takes `base`, which appears only in answers.
-    pub(crate) fn new(catalogue: &'static Catalogue, base: &str) -> Self {
-        let routes: Vec<_> = catalogue.tools.iter().filter_map(Route::of).collect();
+    /// Takes the base path, which appears only in answers.
+    pub(crate) fn new(catalogue: &'static Catalogue, ServerProcess { base, toolsets, .. }: ServerProcess<'_>) -> Self {
+        let (offered, others): (Vec<_>, Vec<_>) = catalogue.tools.iter().partition(|tool| toolsets.offers(tool));
+        let routes: Vec<_> = offered.into_iter().filter_map(Route::of).collect();
         let task = routes.iter().filter(|route| route.tool.hints.read_only).find_map(|route| {
             let (before, after) = route.tool.http.as_ref()?.path.split_once("{task_id}")?;
             Some((format!("{base}{before}"), after.to_owned()))
         });
         let root = r#""servers":[{"url":"/"}]"#;
         let here = format!(r#""servers":[{{"url":{}}}]"#, Value::from(if base.is_empty() { "/" } else { base }));
-        let document = catalogue.openapi.replacen(root, &here, 1).into();
+        let document = without(catalogue.openapi, &others).replacen(root, &here, 1).into();
         Self { routes, task, document, contract: catalogue.contract }
     }
 
@@ -84,6 +86,24 @@ impl Routes {
             None => Matched::OtherMethod(fitting.iter().map(|(route, _)| route.method).collect()),
         }
     }
+}
+
+/// Takes the operations of tools out of the OpenAPI document.
+fn without<'a>(document: &'a str, others: &[&ToolDef]) -> Cow<'a, str> {
+    let mut others = others.iter().filter_map(|tool| tool.http.as_ref()).peekable();
+    if others.peek().is_none() {
+        return document.into();
+    }
+    let mut document: Value = json::read(document).unwrap_or_default();
+    if let Some(paths) = document["paths"].as_object_mut() {
+        for HttpDef { method, path } in others {
+            if let Some(operations) = paths.get_mut(*path).and_then(Value::as_object_mut) {
+                operations.shift_remove(&method.to_lowercase());
+            }
+        }
+        paths.retain(|_, operations| operations.as_object().is_none_or(|operations| !operations.is_empty()));
+    }
+    document.to_string().into()
 }
 
 impl Route {

@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toolwarrant_core::act::{CLAIM_MAX, Claims};
+use toolwarrant_core::toolsets::Toolsets;
 use tracing::level_filters::LevelFilter;
 
 /// The addresses of a server, and the host names and origins that may use it.
@@ -73,6 +74,10 @@ pub struct ServeOptions {
     /// The folder of the sockets for these groups.
     #[arg(skip)]
     pub operator_sockets: Option<PathBuf>,
+
+    /// The toolsets of every application.
+    #[arg(skip)]
+    pub toolsets: Toolsets,
 
     /// The name of the application that standard input belongs to, if this process is a bridge too.
     #[arg(skip)]

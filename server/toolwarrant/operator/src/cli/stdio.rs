@@ -1,6 +1,7 @@
 //! The command `stdio`, and the data folder that a command uses.
 
 use super::options::{LogOptions, ServeOptions};
+use super::toolsets;
 use crate::config::Config;
 use crate::data::{SOCKET, is_begun};
 use crate::flags;
@@ -11,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 use std::path::{Path, PathBuf};
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::toolsets::name_stdio;
 
 pub(super) const STDIO: &str = "stdio";
 
@@ -21,22 +23,6 @@ struct StdioOptions {
     permission: Vec<String>,
 }
 
-impl StdioOptions {
-    /// Returns the application's name, which has the permissions behind hyphens.
-    fn application(mut self) -> String {
-        self.permission.sort();
-        self.permission.dedup();
-        [vec![STDIO.to_owned()], self.permission].concat().join("-")
-    }
-}
-
-/// Returns the permissions in the name of an application of `stdio`; all have no name.
-#[must_use]
-pub fn permissions_of_stdio(application: &str) -> Option<Vec<&str>> {
-    let mut words = application.split('-');
-    (words.next() == Some(STDIO)).then(|| words.collect())
-}
-
 /// Returns the options of its server, which listens on a free port of this machine, for pages.
 pub(super) fn read(matches: &ArgMatches, store: &StoreOptions) -> Result<ServeOptions, clap::Error> {
     if !store.is_folder() {
@@ -45,18 +31,24 @@ pub(super) fn read(matches: &ArgMatches, store: &StoreOptions) -> Result<ServeOp
     }
     let command = ServeOptions::augment_args(clap::Command::new(STDIO).no_binary_name(true));
     let given = command.try_get_matches_from([&format!("--{}", flags::LISTEN), "127.0.0.1:0"])?;
-    let application = StdioOptions::from_arg_matches(matches)?.application();
+    let StdioOptions { permission } = StdioOptions::from_arg_matches(matches)?;
+    let application = name_stdio(&permission, &toolsets::names(matches));
     Ok(ServeOptions { stdio: Some(application), ..ServeOptions::from_arg_matches(&given)? })
 }
 
-pub(super) fn command<F: Args>(catalogue: &Catalogue, fleets: &[(&'static str, &'static str)]) -> clap::Command {
+pub(super) fn command<F: Args>(
+    catalogue: &'static Catalogue,
+    fleets: &[(&'static str, &'static str)],
+) -> clap::Command {
     let command = StdioOptions::augment_args(clap::Command::new(STDIO));
     let permissions = PossibleValuesParser::new(catalogue.permissions.iter().map(|known| known.name));
     let command = command.mut_arg(flags::PERMISSION, |arg| arg.value_parser(permissions).hide_possible_values(true));
     let switch = |(name, help): &(&'static str, &'static str)| {
         Arg::new(*name).long(*name).help(*help).action(ArgAction::SetTrue)
     };
-    let command = LogOptions::augment_args(F::augment_args(command.args(fleets.iter().map(switch))));
+    let command = LogOptions::augment_args(F::augment_args(
+        command.args(toolsets::flag(catalogue)).args(fleets.iter().map(switch)),
+    ));
     command.about("Serve a client on standard input and output, without keys").long_about(None)
 }
 

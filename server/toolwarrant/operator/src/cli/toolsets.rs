@@ -1,0 +1,32 @@
+//! The flag for toolsets. A service without toolsets does not have it.
+
+use super::options::ServeOptions;
+use crate::flags;
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, FromArgMatches};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::toolsets::Toolsets;
+
+pub(super) fn flag(catalogue: &'static Catalogue) -> Option<Arg> {
+    let all = || catalogue.toolsets.iter().map(|toolset| toolset.name);
+    let known: String =
+        catalogue.toolsets.iter().map(|toolset| format!(" {}: {}", toolset.name, toolset.doc)).collect();
+    let help = format!("Toolset to offer in addition to the tools without one; may be repeated.{known}");
+    let arg = Arg::new(flags::TOOLSETS).long(flags::TOOLSETS).value_name("NAME").help(help).value_delimiter(',');
+    let arg = arg.action(ArgAction::Append).value_parser(PossibleValuesParser::new(all())).hide_possible_values(true);
+    all().next().map(|_| arg)
+}
+
+pub(super) fn names(matches: &ArgMatches) -> Vec<String> {
+    let named = matches.try_get_many::<String>(flags::TOOLSETS).ok().flatten();
+    named.into_iter().flatten().cloned().collect()
+}
+
+/// Returns the options of a server that offers the named toolsets to every application.
+pub(super) fn serve(matches: &ArgMatches, catalogue: &Catalogue) -> Result<ServeOptions, clap::Error> {
+    let named = names(matches);
+    let toolsets = Toolsets::find(catalogue, named.iter().map(String::as_str));
+    let toolsets = toolsets.map_err(|why| clap::Error::raw(ErrorKind::InvalidValue, why))?;
+    Ok(ServeOptions { toolsets, ..ServeOptions::from_arg_matches(matches)? })
+}
