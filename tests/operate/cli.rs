@@ -192,6 +192,8 @@ async fn every_command_says_how_it_is_used() {
         writeln!(out, "$ cloudphone {line} --help\n{help}").expect("text");
     }
     insta::assert_snapshot!(out);
+    let (_, stdio) = operate(Path::new("data"), "stdio --help").await;
+    assert!(!stdio.contains("[default: data]") && stdio.contains("in the home folder"), "{stdio}");
 }
 
 #[tokio::test]

@@ -16,7 +16,10 @@ pub trait LedgerAdapter: Send + Sync + 'static {
     type Limits;
 
     /// The advice for a platform that stays unread.
-    const REMEDY: Option<&'static str> = None;
+    const UNREAD_REMEDY: Option<&'static str> = None;
+
+    /// The advice for a platform that has no phone.
+    const EMPTY_REMEDY: Option<&'static str> = None;
 
     fn ledger(&self) -> &PhoneLedger<Self::Row>;
 
@@ -100,7 +103,10 @@ impl<A: LedgerAdapter> ReadPort for A {
     }
 
     fn remedy(&self) -> Option<&'static str> {
-        A::REMEDY
+        match self.is_unread() {
+            true => A::UNREAD_REMEDY,
+            false => A::EMPTY_REMEDY.filter(|_| self.ledger().count() == 0),
+        }
     }
 
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
@@ -135,6 +141,9 @@ mod tests {
         type Row = TestRow;
         type Limits = ();
 
+        const UNREAD_REMEDY: Option<&'static str> = Some("list it");
+        const EMPTY_REMEDY: Option<&'static str> = Some("connect one");
+
         fn ledger(&self) -> &PhoneLedger<TestRow> {
             &self.0.ledger
         }
@@ -163,6 +172,9 @@ mod tests {
         let rack = Rack(kept, refresh);
         let read = async |id: &str| rack.read_anew(&DeviceId::new(id).unwrap()).await;
         assert!(rack.is_unread() && read("n-a").await.is_err());
+        assert_eq!(rack.remedy(), Some("list it"));
+        rack.0.take("").await;
+        assert_eq!(rack.remedy(), Some("connect one"));
         rack.0.take("A B").await;
         for (pass, is_current) in [(SHOWN_FOR, true), (Duration::from_millis(1), false)] {
             rack.0.clock.advance(pass);
@@ -172,6 +184,6 @@ mod tests {
             assert!(shown.iter().all(|shown| Arc::ptr_eq(shown, &SHOWN[usize::from(is_current)])), "{shown:?}");
             assert!(Arc::ptr_eq(&read("n-b").await.unwrap().unwrap(), &SHOWN[0]));
         }
-        assert!(read("n-c").await.unwrap().is_none());
+        assert!(read("n-c").await.unwrap().is_none() && rack.remedy().is_none());
     }
 }

@@ -122,6 +122,12 @@ impl Phones {
         Ok(Page { count, next, unread })
     }
 
+    /// Returns the advice for platforms of which the grants may cover phones.
+    pub(super) fn remedies(&self, grants: &Grants) -> impl Iterator<Item = &'static str> {
+        let of_grants = self.platforms.iter().filter(|(name, _)| may_have(grants, name));
+        of_grants.filter_map(|(_, platform)| platform.remedy())
+    }
+
     fn walk(
         &self,
         granted: &Granted,

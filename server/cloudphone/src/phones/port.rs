@@ -107,7 +107,8 @@ pub trait ReadPort: Send + Sync + 'static {
         false
     }
 
-    /// Returns advice for a platform that stays unread. Default: `None`, if time alone helps.
+    /// Returns advice for a platform that stays unread, or has no phone. Default: `None`, if time
+    /// alone helps.
     fn remedy(&self) -> Option<&'static str> {
         None
     }

@@ -120,6 +120,8 @@ const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb 
 const NO_SESSION: &str = "this server has no page for screens: its public URL is neither https nor on this machine";
 const NO_SERVER: &str = " If that does not help, no adb server runs on this machine: install Android's platform tools \
                          there, connect a phone that allows USB debugging, and run `adb start-server`.";
+const NO_PHONE: &str = "The adb server lists no phone that is served: connect one that allows USB debugging, accept the \
+                        question on its screen, and list the devices again.";
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
 impl Adb {
@@ -275,7 +277,8 @@ impl LedgerAdapter for Adb {
     type Row = AdbRow;
     type Limits = ();
 
-    const REMEDY: Option<&'static str> = Some(NO_SERVER);
+    const UNREAD_REMEDY: Option<&'static str> = Some(NO_SERVER);
+    const EMPTY_REMEDY: Option<&'static str> = Some(NO_PHONE);
 
     fn ledger(&self) -> &PhoneLedger<AdbRow> {
         &self.ledger

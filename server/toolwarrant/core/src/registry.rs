@@ -16,7 +16,7 @@ use super::access::{Access, Application, Grants, purpose, verifier};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::{RequestCount, WINDOW, Window};
-use super::toolsets::{Offer, Toolsets, read_stdio};
+use super::toolsets::{Offer, StdioApplication, Toolsets};
 use crate::lease::Lease;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use edits::{DirectoryRow, Edit, RowId};
@@ -383,7 +383,7 @@ fn application(row: &ApplicationRow, offer: Offer, window: Arc<Window>) -> Arc<A
     let ApplicationRow { id, name, permissions, grants, suspended_at, .. } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
     let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
-    let own = read_stdio(name).map(|(_, named)| Toolsets::find(catalogue, named).unwrap_or_default());
+    let own = StdioApplication::of_name(name).map(|application| application.toolsets(catalogue));
     let application = Application::new(id, name, granted, grants.clone(), window);
     let application = application.with_toolsets(own.map_or(toolsets, |own| toolsets.and(own)), catalogue);
     Arc::new(if suspended_at.is_some() { application.suspend() } else { application })

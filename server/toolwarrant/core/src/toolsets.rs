@@ -2,6 +2,8 @@
 
 use super::catalogue::{Catalogue, ToolDef};
 use super::permissions::PermissionSet;
+use std::collections::BTreeSet;
+use std::fmt;
 
 /// Bit `n` is the n-th toolset of the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,25 +58,51 @@ const STDIO: &str = "stdio";
 /// Comes before the name of a toolset in the name of an application of `stdio`.
 const OF_TOOLSET: char = '+';
 
-/// Returns the name of the application of a client over `stdio`. Each process of a data folder may
-/// have its own permissions and toolsets.
-#[must_use]
-pub fn name_stdio(permissions: &[String], toolsets: &[String]) -> String {
-    let toolsets = toolsets.iter().map(|name| format!("{OF_TOOLSET}{name}"));
-    let mut words: Vec<_> = permissions.iter().cloned().chain(toolsets).collect();
-    words.sort();
-    words.dedup();
-    [vec![STDIO.to_owned()], words].concat().join("-")
+/// The application of the clients of `stdio` with these permissions and toolsets. Its name has them,
+/// because each process of a data folder may have its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StdioApplication {
+    /// Empty if it has all.
+    permissions: BTreeSet<String>,
+    toolsets: BTreeSet<String>,
 }
 
-/// Returns the permissions and the toolsets in the name of an application of `stdio`. All
-/// permissions have no name.
-#[must_use]
-pub fn read_stdio(application: &str) -> Option<(Vec<&str>, Vec<&str>)> {
-    let mut words = application.split('-');
-    let is_stdio = words.next() == Some(STDIO);
-    let (toolsets, permissions): (Vec<&str>, _) = words.partition(|word| word.starts_with(OF_TOOLSET));
-    is_stdio.then(|| (permissions, toolsets.into_iter().filter_map(|word| word.strip_prefix(OF_TOOLSET)).collect()))
+impl StdioApplication {
+    /// Without permissions, it has all.
+    pub fn new(permissions: impl IntoIterator<Item = String>, toolsets: impl IntoIterator<Item = String>) -> Self {
+        Self { permissions: permissions.into_iter().collect(), toolsets: toolsets.into_iter().collect() }
+    }
+
+    /// Returns `None` for the name of another application.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let mut words = name.split('-');
+        let is_stdio = words.next() == Some(STDIO);
+        let (toolsets, permissions): (Vec<&str>, _) = words.partition(|word| word.starts_with(OF_TOOLSET));
+        let toolsets = toolsets.into_iter().map(|word| word.trim_start_matches(OF_TOOLSET).to_owned());
+        is_stdio.then(|| Self::new(permissions.into_iter().map(str::to_owned), toolsets))
+    }
+
+    /// Returns the permissions that it has.
+    #[must_use]
+    pub fn permissions(&self, catalogue: &Catalogue) -> Vec<String> {
+        let known = catalogue.permissions.iter().map(|permission| permission.name.to_owned());
+        known.filter(|name| self.permissions.is_empty() || self.permissions.contains(name)).collect()
+    }
+
+    /// Returns its toolsets; none if the contract lacks one of them.
+    #[must_use]
+    pub fn toolsets(&self, catalogue: &Catalogue) -> Toolsets {
+        Toolsets::find(catalogue, self.toolsets.iter().map(String::as_str)).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for StdioApplication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(STDIO)?;
+        self.toolsets.iter().try_for_each(|toolset| write!(f, "-{OF_TOOLSET}{toolset}"))?;
+        self.permissions.iter().try_for_each(|permission| write!(f, "-{permission}"))
+    }
 }
 
 #[cfg(test)]
@@ -89,13 +117,10 @@ mod tests {
             (&["look", "edit", "look"], &[], "stdio-edit-look"),
             (&["look"], &["ink", "a_b"], "stdio-+a_b-+ink-look"),
         ] {
-            assert_eq!(name_stdio(&owned(permissions), &owned(toolsets)), name);
-            let (read, sets) = read_stdio(name).unwrap();
-            assert!(
-                permissions.iter().all(|name| read.contains(name)) && toolsets.iter().all(|name| sets.contains(name))
-            );
+            let application = StdioApplication::new(owned(permissions), owned(toolsets));
+            assert_eq!(application.to_string(), name);
+            assert_eq!(StdioApplication::of_name(name), Some(application));
         }
-        assert_eq!(read_stdio("stdio-edit-+ink"), Some((vec!["edit"], vec!["ink"])));
-        assert_eq!(read_stdio("demo-+ink"), None);
+        assert_eq!(StdioApplication::of_name("demo-+ink"), None);
     }
 }

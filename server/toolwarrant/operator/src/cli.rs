@@ -205,8 +205,9 @@ impl CommandLine<'_> {
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
-        let stdio = self.with_environment(stdio::command::<F>(self.catalogue, self.fleets));
-        let command = command.subcommands([serve, stdio]);
+        let data = command.get_arguments().find(|arg| arg.get_id() == flags::DATA);
+        let stdio = data.map(|data| self.with_environment(stdio::command::<F>(data, self.catalogue, self.fleets)));
+        let command = command.subcommands([Some(serve), stdio].into_iter().flatten());
         let command = OperatorCommand::augment_subcommands(command).subcommand(config_command());
         let command = command.subcommands([metrics_command(), files_command(), completion_command()]);
         let command = self.with_client(command).subcommand(flags_command());

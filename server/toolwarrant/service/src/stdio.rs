@@ -18,7 +18,7 @@ use toolwarrant_core::access::Grants;
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, RegistryError};
-use toolwarrant_core::toolsets::read_stdio;
+use toolwarrant_core::toolsets::StdioApplication;
 use toolwarrant_http::edge::{self, ApplicationKeys, ConnectionLimiter, Keyed, Responder};
 use toolwarrant_operator::data::{DataFolder, FolderError, STDIO_SOCKET};
 use toolwarrant_operator::socket::OperatorSocket;
@@ -28,11 +28,11 @@ use toolwarrant_tasks::engine::Engine;
 /// Starts the bridge in a thread that does not keep the process from ending.
 pub(crate) fn bridge(
     signals: &mut Signals,
-    application: &str,
+    application: &StdioApplication,
     folder: &Path,
     (program, catalogue): (&'static str, &'static Catalogue),
 ) -> Result<()> {
-    let connection = Connection::to_socket(&folder.join(STDIO_SOCKET), application)?;
+    let connection = Connection::to_socket(&folder.join(STDIO_SOCKET), &application.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;
     let repeatable = catalogue.tools.iter().filter_map(|tool| {
@@ -135,7 +135,7 @@ impl ApplicationKeys for StdioKeys {
 impl StdioKeys {
     /// Creates an application at its first use. If an operator has revoked its key, it has none.
     async fn make(&self, name: &str) -> Result<Option<NewKey>, RegistryError> {
-        let Some((named, _)) = read_stdio(name) else { return Ok(None) };
+        let Some(application) = StdioApplication::of_name(name) else { return Ok(None) };
         let OperatorContext { registry, catalogue, .. } = &*self.context;
         let operator = local_operator(Channel::Start, Claims::default());
         let origin = Origin { operator, command: "stdio".to_owned() };
@@ -144,10 +144,9 @@ impl StdioKeys {
             let Some(key) = keys.first() else { return Ok(None) };
             return registry.rotate_key(&key.id, Some(Duration::ZERO), &origin).await.map(Some);
         }
-        let all = catalogue.permissions.iter().map(|permission| permission.name);
         let new = NewApplication {
             name: name.to_owned(),
-            permissions: all.filter(|name| named.is_empty() || named.contains(name)).map(str::to_owned).collect(),
+            permissions: application.permissions(catalogue),
             grants: Grants::everything(),
             requests_per_minute: catalogue.service.requests_per_minute,
         };

@@ -58,7 +58,10 @@ impl Phones {
         let full = page.count == usize::from(limit);
         let more = page.next.as_ref().map(|_| if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES });
         let unread = page.unread.iter().map(|name| unread(name, self.platforms.remedy(name))).collect::<Vec<_>>();
-        let next_step: Vec<_> = more.map(|more| more.for_reader(reader)).into_iter().chain(unread).collect();
+        let is_empty = page.count == 0 && page.next.is_none() && cursor.is_none() && unread.is_empty();
+        let empty = self.remedies(grants).filter(|_| is_empty).map(Words::from);
+        let more = more.map(|more| more.for_reader(reader));
+        let next_step: Vec<_> = more.into_iter().chain(unread).chain(empty).collect();
         Ok(DevicePage {
             devices: Vec::new(),
             next_step: (!next_step.is_empty()).then(|| Words::list(&next_step, " ")),
@@ -71,7 +74,7 @@ fn unread(platform: &PlatformName, remedy: Option<&'static str>) -> Words {
     words![
         "The devices of platform `",
         platform,
-        "` could not be listed yet and may be missing here: list them again in a minute.",
+        "` could not be listed yet and may be missing here: list them again in 10 seconds.",
         remedy.unwrap_or_default()
     ]
 }

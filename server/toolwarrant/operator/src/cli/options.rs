@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toolwarrant_core::act::{CLAIM_MAX, Claims};
-use toolwarrant_core::toolsets::Toolsets;
+use toolwarrant_core::toolsets::{StdioApplication, Toolsets};
 use tracing::level_filters::LevelFilter;
 
 /// The addresses of a server, and the host names and origins that may use it.
@@ -79,9 +79,9 @@ pub struct ServeOptions {
     #[arg(skip)]
     pub toolsets: Toolsets,
 
-    /// The name of the application that standard input belongs to, if this process is a bridge too.
+    /// The application that standard input belongs to, if this process is a bridge too.
     #[arg(skip)]
-    pub stdio: Option<String>,
+    pub stdio: Option<StdioApplication>,
 }
 
 /// TLS, proxies and the number of connections.
@@ -103,13 +103,20 @@ pub struct EdgeOptions {
     pub trust_proxies: Vec<String>,
 
     /// Maximum number of open connections; lower if the system allows fewer open files
-    #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value_t = EdgeOptions::default().max_connections, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
 
     /// Maximum number of open connections per address; behind a trusted proxy, of requests in
     /// flight per client
-    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = EdgeOptions::default().max_connections_per_address, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_address: u32,
+}
+
+impl Default for EdgeOptions {
+    fn default() -> Self {
+        let (max_connections, max_connections_per_address) = (10_000, 256);
+        Self { tls_cert: None, tls_key: None, trust_proxies: Vec::new(), max_connections, max_connections_per_address }
+    }
 }
 
 /// Level and format of the log.

@@ -64,7 +64,7 @@ fn variable(arg: &Arg) -> String {
 
 fn default(arg: &Arg) -> String {
     let values: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
-    match values.is_empty() || !arg.get_action().takes_values() {
+    match values.is_empty() || !arg.get_action().takes_values() || arg.is_hide_default_value_set() {
         true => String::new(),
         false => format!("`{}`", values.join(" ")),
     }

@@ -1,18 +1,20 @@
 //! The command `stdio`, and the data folder that a command uses.
 
-use super::options::{LogOptions, ServeOptions};
+use super::options::{EdgeOptions, LogOptions, ServeOptions};
 use super::toolsets;
 use crate::config::Config;
 use crate::data::{SOCKET, is_begun};
 use crate::flags;
+use crate::keeping::AuditOptions;
 use crate::names::Names;
 use crate::place::StoreOptions;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::toolsets::name_stdio;
+use toolwarrant_core::toolsets::{StdioApplication, Toolsets};
 
 pub(super) const STDIO: &str = "stdio";
 
@@ -29,18 +31,37 @@ pub(super) fn read(matches: &ArgMatches, store: &StoreOptions) -> Result<ServeOp
         let why = format!("`{STDIO}` has its data in a folder; leave --{} out", flags::STORE);
         return Err(clap::Error::raw(ErrorKind::ArgumentConflict, why));
     }
-    let command = ServeOptions::augment_args(clap::Command::new(STDIO).no_binary_name(true));
-    let given = command.try_get_matches_from([&format!("--{}", flags::LISTEN), "127.0.0.1:0"])?;
     let StdioOptions { permission } = StdioOptions::from_arg_matches(matches)?;
-    let application = name_stdio(&permission, &toolsets::names(matches));
-    Ok(ServeOptions { stdio: Some(application), ..ServeOptions::from_arg_matches(&given)? })
+    let application = StdioApplication::new(permission, toolsets::names(matches));
+    Ok(ServeOptions {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        admin_listen: None,
+        console_listen: None,
+        public_url: None,
+        allow_hosts: Vec::new(),
+        allow_origins: Vec::new(),
+        demo: false,
+        allow_core_dumps: false,
+        json: false,
+        edge: EdgeOptions::default(),
+        audit: AuditOptions::default(),
+        operate_group: None,
+        view_group: None,
+        operator_sockets: None,
+        toolsets: Toolsets::default(),
+        stdio: Some(application),
+    })
 }
 
+/// `data` is the flag of every command, whose default is another one here.
 pub(super) fn command<F: Args>(
+    data: &Arg,
     catalogue: &'static Catalogue,
     fleets: &[(&'static str, &'static str)],
 ) -> clap::Command {
-    let command = StdioOptions::augment_args(clap::Command::new(STDIO));
+    let data = data.clone().hide_default_value(true).long_help(None);
+    let data = data.help("Folder for stored data; by default, one for each kind of targets in the home folder");
+    let command = StdioOptions::augment_args(clap::Command::new(STDIO)).arg(data);
     let permissions = PossibleValuesParser::new(catalogue.permissions.iter().map(|known| known.name));
     let command = command.mut_arg(flags::PERMISSION, |arg| arg.value_parser(permissions).hide_possible_values(true));
     let switch = |(name, help): &(&'static str, &'static str)| {
