@@ -25,7 +25,9 @@ pub enum Operation {
     ClearProxy,
     Restart,
     Shutdown,
+    /// Of a phone that runs.
     Boot,
+    BootStopped,
     Session,
 }
 
@@ -97,7 +99,7 @@ impl Operation {
             Self::ClearProxy => ("clear_proxy", json!({"device_id": device})),
             Self::Restart => ("set_power", json!({"device_id": device, "action": "restart"})),
             Self::Shutdown => ("set_power", json!({"device_id": device, "action": "shutdown"})),
-            Self::Boot => ("set_power", json!({"device_id": device, "action": "boot"})),
+            Self::Boot | Self::BootStopped => ("set_power", json!({"device_id": device, "action": "boot"})),
             Self::Session => ("create_session", json!({"device_id": device})),
         }
     }
@@ -110,7 +112,7 @@ impl Operation {
             (Self::ClearProxy, PhoneDeed::ProxyCleared)
             | (Self::Restart, PhoneDeed::Restarted)
             | (Self::Shutdown, PhoneDeed::Stopped)
-            | (Self::Boot, PhoneDeed::Booted) => true,
+            | (Self::Boot | Self::BootStopped, PhoneDeed::Booted) => true,
             _ => false,
         }
     }

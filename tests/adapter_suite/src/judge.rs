@@ -50,10 +50,12 @@ pub(crate) fn judge(
             | Mishap::GivesUp
             | Mishap::NeverEnds
     );
+    let is_lost = matches!(fault, Mishap::SaysNothing | Mishap::LosesAnswer | Mishap::CutsAnswer);
     let is_refused = end == "not_supported";
     let rules = [
         (fault == Mishap::None && is_refused != lacks, format!("`{end}`, and a platform that lacks it: {lacks}")),
         (reported == "success" && never_said, "a success that the platform never reported".to_owned()),
+        (reported == "failure" && is_lost, "a failure that the platform never reported".to_owned()),
         (done > most, format!("it was done {done} times")),
         (deeds.len() != done, format!("something else was done: {deeds:?}")),
         (refunded != (end == "failed_silent"), "exactly failed_silent is refunded".to_owned()),

@@ -1,8 +1,8 @@
 //! The cases that every adapter must pass against a double of its platform: each operation on a
 //! phone with each fault.
 //!
-//! Before the cases, the [lists] are compared with the platform. A case calls a tool of a whole
-//! service over the wire and lets time pass until the task ends.
+//! Before the cases, the [lists] are compared with the platform, and the [port] is examined. A case
+//! calls a tool of a whole service over the wire and lets time pass until the task ends.
 //! Then it compares the client's answer, the ledger, and the double's journal. The right end may
 //! differ between platforms, and is in a snapshot of the adapter's own tests. The rules that hold
 //! on every platform are in [`judge`]. Start at [`run`].
@@ -11,6 +11,7 @@ mod case;
 mod judge;
 mod lists;
 mod play;
+mod port;
 mod rig;
 mod screen;
 
@@ -33,7 +34,7 @@ use toolwarrant::contract::PermissionSet;
 use toolwarrant::{Service, Setup};
 use toolwarrant_testing::Tenant;
 
-/// The first row also has the broken promises of lists.
+/// The first row also has the broken promises of lists and of the port.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
@@ -51,8 +52,12 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     let http = reqwest::Client::builder().timeout(Duration::from_mins(10)).pool_max_idle_per_host(0);
     let http = http.build().expect("a client");
     let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
-    let looking = Arc::clone(&rig);
-    let looking = tokio::spawn(async move { lists::compare(&looking).await });
+    let (looking, operations_once) = (Arc::clone(&rig), operations.to_vec());
+    let looking = tokio::spawn(async move {
+        let mut broken = lists::compare(&looking).await;
+        broken.extend(port::examine(&looking, &operations_once).await);
+        broken
+    });
     while !looking.is_finished() {
         rig.double.pass(&rig.server.clock).await;
     }

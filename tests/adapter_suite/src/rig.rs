@@ -21,8 +21,8 @@ pub trait Double: Send + Sync + 'static {
         false
     }
 
-    /// Prepares a running phone for one case only. Returns `None` if this platform cannot have that
-    /// fault.
+    /// Prepares a phone for one case only: a stopped one for [`Operation::BootStopped`], and else
+    /// one that runs. Returns `None` if this platform cannot have that fault.
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>>;
 
     fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>>;

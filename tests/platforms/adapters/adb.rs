@@ -43,7 +43,8 @@ struct Rack {
 }
 
 impl Rack {
-    /// A table needs a phone for each of its cases, and one more. All are read all the time.
+    /// A table needs a phone for each of its cases and its operations, and one more. All are read
+    /// all the time.
     async fn new(phones: u32, shown: bool) -> Arc<Self> {
         let platform = double::Double::start(phones, &TIMES).await;
         let (listener, paths) =
@@ -136,7 +137,10 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
         Operation::ClearProxy => "clear-proxy",
         Operation::Restart => "restart",
         Operation::Shutdown => "stop",
-        Operation::Boot => "start",
+        Operation::BootStopped if !matches!(fault, Mishap::None | Mishap::LosesAnswer | Mishap::Swallows) => {
+            return None;
+        }
+        Operation::Boot | Operation::BootStopped => "start",
         // It is refused before anything is asked.
         Operation::Session if fault == Mishap::None => return Some(json!({})),
         Operation::Session => return None,
@@ -200,7 +204,7 @@ impl Double for Rack {
                     self.adapter().record(direction, &id).await.expect("recorded");
                 }
             }
-            if fault == Mishap::ShowsOnly {
+            if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
                 self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
                 self.adapter().read_anew(&id).await.expect("the server answers");
             }
@@ -236,7 +240,7 @@ impl Double for Rack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
-    let rack = Rack::new(88, true).await;
+    let rack = Rack::new(98, true).await;
     insta::assert_snapshot!(super::table(rack.clone(), OPERATIONS).await);
     for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
         let service = line["service"].as_str().unwrap_or_default();
@@ -247,7 +251,7 @@ async fn no_fault_behind_an_adb_server_breaks_a_promise() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_proven_readings_no_missing_effect_is_refunded() {
     let operations = [Operation::SetProxy, Operation::Restart];
-    let table = super::table(Rack::new(36, false).await, &operations).await;
+    let table = super::table(Rack::new(38, false).await, &operations).await;
     assert!(!table.contains("failed_silent"), "{table}");
     insta::assert_snapshot!(table);
 }

@@ -114,14 +114,15 @@ fn endpoint(operation: Operation) -> &'static str {
         Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy => "setProxy",
         Operation::Restart => "restart",
         Operation::Shutdown => "timingPadOff",
-        Operation::Boot => "timingPadOn",
+        Operation::Boot | Operation::BootStopped => "timingPadOn",
         Operation::Session => "stsTokenByPadCode",
     }
 }
 
 /// Returns `None` if the platform does not have this fault.
 fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
-    let has_task = !matches!(operation, Operation::Shutdown | Operation::Boot | Operation::Session);
+    let has_task = matches!(endpoint(operation), "setProxy" | "restart");
+    let is_known = operation != Operation::BootStopped || matches!(fault, Mishap::None | Mishap::LosesAnswer);
     let is_of_task = matches!(
         fault,
         Mishap::Swallows
@@ -133,7 +134,7 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
             | Mishap::NeverEnds
     );
     let is_of_phone = matches!(fault, Mishap::ActsAndRefuses | Mishap::CannotBeRead);
-    let lacks = is_of_task && !has_task || is_of_phone && operation == Operation::Session;
+    let lacks = !is_known || is_of_task && !has_task || is_of_phone && operation == Operation::Session;
     (!lacks).then(|| super::switches(endpoint(operation), operation, fault)).flatten()
 }
 
@@ -197,12 +198,14 @@ impl Double for Account {
             self.wait_until_listed().await;
             let adapter = self.adapter();
             let code = match operation {
-                Operation::Shutdown | Operation::Boot => self.timing().nth(self.timing.fetch_add(1, Relaxed)),
+                Operation::Shutdown | Operation::Boot | Operation::BootStopped => {
+                    self.timing().nth(self.timing.fetch_add(1, Relaxed))
+                }
                 _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
             };
             let code = code.expect("there are more pads than cases");
             let id = id(code);
-            if fault == Mishap::ShowsOnly {
+            if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
                 self.shut_down(&id).await;
             }
             self.platform.switch(Some(code), &switches).await;

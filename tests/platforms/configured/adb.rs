@@ -165,6 +165,12 @@ async fn a_person_reads_why_there_is_no_picture_of_a_phone() {
     let (status, answer) = read(request.send().await.expect("an answer")).await;
     let why = "the phone has no `screencap`, which takes pictures";
     assert_eq!((status, &answer["message"]), (503, &json!(why)), "{answer}");
+    // That says nothing of the next phone, which a check reads and restarts.
+    let check = async |phone: &str| site.operate(&format!("platform check rack --write {phone} --yes")).await.1;
+    let (first, second) = (id("rack", &codes[0]), id("rack", &format!("{}-5555", codes[1])));
+    until(async || check(&second).await.contains("ended as success")).await;
+    let broken = check(&first).await;
+    assert!(broken.contains(&format!("not done on {first}")), "{broken}");
 }
 
 #[tokio::test]
@@ -178,6 +184,19 @@ async fn a_phone_that_is_unplugged_leaves_although_it_is_read_all_the_time() {
         sleep(Duration::from_millis(500)).await;
         let read = program.call("get_device", json!({"device_id": id("rack", &codes[1])})).await;
         read.is_err_and(|error| error["code"] == "not_found")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_without_a_phone_says_how_to_connect_one() {
+    let (double, site) = (Double::start(1, FAST).await, Site::new());
+    double.switch(None, &json!({"adb_state": "absent"})).await;
+    site.configure(&format!("[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"*\"]\n", double.adb()));
+    let program = site.start(0, &[]).await;
+    until(async || {
+        let page = program.call("list_devices", json!({})).await.expect("a page");
+        page["next_step"].as_str().is_some_and(|next| next.contains("connect one that allows USB debugging"))
     })
     .await;
 }
