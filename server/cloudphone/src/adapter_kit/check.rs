@@ -84,10 +84,8 @@ async fn read_phones(platform: &dyn Platform, chosen: Option<&DeviceId>) -> Vec<
 async fn read_start(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "start of a phone";
     const REMEDY: &str = "restarts cannot be verified; check that commands are allowed on this account";
-    match platform.boot_id(&phone.id).await {
-        Ok(start) => Finding::sound(STEP, format!("{} shows {start}", phone.id)),
-        Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), REMEDY),
-    }
+    let start = platform.boot_id(&phone.id).await.map(|start| format!("{} shows {start}", phone.id));
+    Finding::of(STEP, start.map_err(|error| format!("{}: {error}", phone.id)), REMEDY)
 }
 
 const ADDRESS: &str = "address of a phone";
@@ -143,18 +141,15 @@ async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
         return Finding::sound(STEP, format!("{} does not offer one{why}", phone.id));
     }
     if let Some(screen) = screen {
-        return match screen.still(&phone.id).await {
-            Ok(still) => {
-                let StillSize { width, height } = still.size();
-                Finding::sound(STEP, format!("a picture of {} was taken, of {width} by {height} pixels", phone.id))
-            }
-            Err(error) => Finding::faulty(STEP, error.to_string(), "see that the phone is awake, and try again"),
-        };
+        let found = screen.still(&phone.id).await.map(|still| {
+            let StillSize { width, height } = still.size();
+            format!("a picture of {} was taken, of {width} by {height} pixels", phone.id)
+        });
+        return Finding::of(STEP, found, "see that the phone is awake, and try again");
     }
-    match platform.session(&phone.id, SessionMode::Control).await {
-        Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),
-        Err(error) => Finding::faulty(STEP, error.to_string(), "check that this account may issue tokens"),
-    }
+    let session = platform.session(&phone.id, SessionMode::Control).await;
+    let found = session.map(|_| format!("one was issued for {}; its token is not shown", phone.id));
+    Finding::of(STEP, found, "check that this account may issue tokens")
 }
 
 /// Restarts a phone and, with a proxy, sets and clears that. Records the directions in which

@@ -258,6 +258,12 @@ impl Finding {
         Self { step, sound: true, found: found.into(), remedy: "" }
     }
 
+    /// Makes a step of a result that is as it should be, or is not.
+    #[must_use]
+    pub fn of<E: ToString>(step: &'static str, found: Result<String, E>, remedy: &'static str) -> Self {
+        found.map_or_else(|error| Self::faulty(step, error.to_string(), remedy), |found| Self::sound(step, found))
+    }
+
     /// Makes a step whose result is not as it should be.
     #[must_use]
     pub fn faulty(step: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {

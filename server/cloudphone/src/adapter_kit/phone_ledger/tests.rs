@@ -146,13 +146,6 @@ fn a_platforms_name_has_one_to_sixteen_of_its_characters() {
     }
 }
 
-#[test]
-fn a_row_is_current_for_a_minute() {
-    let read_at = Timestamp(1_000_000);
-    assert!(is_current(read_at, read_at.plus(SHOWN_FOR)));
-    assert!(!is_current(read_at, read_at.plus(SHOWN_FOR + Duration::from_millis(1))));
-}
-
 #[tokio::test]
 async fn an_equal_row_keeps_the_value_that_was_made_of_it() {
     let kept = TestLedger::new().await;

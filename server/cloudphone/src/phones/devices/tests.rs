@@ -232,21 +232,6 @@ async fn a_page_of_a_million_costs_what_it_examines() {
 }
 
 #[tokio::test]
-async fn a_page_that_ends_at_its_bound_loses_no_phone() {
-    let rig = rig(2_500);
-    let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
-    let mut expected = Vec::new();
-    for index in 1..=2_500 {
-        expected.extend(rig.phones.find(&id(index)).await.ok().filter(|phone| stopped.admits(phone)));
-    }
-    for grants in [Grants::everything(), grant(1..=2_500)] {
-        let pages = rig.pages(&grants, 200, stopped);
-        assert_eq!(pages.len(), 3);
-        assert!(pages.iter().flat_map(|page| &page.devices).eq(&expected));
-    }
-}
-
-#[tokio::test]
 async fn grants_that_outlived_their_phones_do_not_make_a_page_expensive() {
     let rig = rig(1);
     let gone = (0..2_500).map(|index| format!("phone-0-{index:04}"));
@@ -326,20 +311,6 @@ async fn a_phone_that_lists_show_as_it_was_a_moment_ago_is_not_read_again() {
         let found = rig.phones.find(&id(5)).await.unwrap();
         assert_eq!((Arc::ptr_eq(&found, &page.devices[4]), rig.reads()), (reads == 0, reads), "{wait:?}");
     }
-}
-
-#[tokio::test]
-async fn a_phone_is_not_shown_older_than_a_page_has_shown_it() {
-    let rig = rig(12);
-    let read = rig.phones.find(&id(5)).await.unwrap();
-    rig.clock.advance(Duration::from_secs(1));
-    for (read_at, is_listed) in [(Timestamp(999_999), false), (rig.clock.now(), true)] {
-        *rig.upstream.read_at.lock().unwrap() = Some(read_at);
-        let page = rig.page(&Grants::everything(), None, 5, Filter::default());
-        let found = rig.phones.find(&id(5)).await.unwrap();
-        assert!(Arc::ptr_eq(&found, if is_listed { &page.devices[4] } else { &read }));
-    }
-    assert_eq!(rig.reads(), 1);
 }
 
 #[tokio::test]

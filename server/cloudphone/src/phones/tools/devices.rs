@@ -120,11 +120,9 @@ mod tests {
     use super::*;
     use crate::phones::contract::{DeviceCapability, DeviceState, PageSize};
     use crate::phones::platforms::Platforms;
-    use crate::phones::port::ReadPort;
     use crate::phones::proxy_hosts::ProxyHosts;
     use crate::phones::tests::name;
     use crate::platforms::simulator::Sim;
-    use toolwarrant::handler::Resource;
     use toolwarrant::{Clock, Timestamp};
 
     fn cast() -> (Phones, Arc<Sim>) {
@@ -146,15 +144,6 @@ mod tests {
 
     fn args(cursor: Option<Cursor>, limit: i64) -> ListDevicesArgs {
         ListDevicesArgs { cursor, limit: PageSize::new(limit).ok().unwrap(), state: None, capability: None }
-    }
-
-    #[test]
-    fn a_list_goes_on_at_its_cursor_until_there_is_none() {
-        let (phones, sim) = cast();
-        let (first, rest) = list(&phones, args(None, 7)).unwrap();
-        let (second, last) = list(&phones, args(rest.next_cursor, 7)).unwrap();
-        assert_eq!(last.next_cursor, None);
-        assert_eq!([first, second].concat(), sim.list_page(None, 12).unwrap());
     }
 
     #[test]
@@ -193,23 +182,5 @@ mod tests {
         let failed = list(&phones, args(None, 7));
         let Err(ListDevicesError::UpstreamUnavailable { what }) = failed else { panic!("it was reached") };
         assert_eq!(what.as_str(), "the platform could not be reached");
-    }
-
-    #[test]
-    fn flags_precondition_and_notes_agree() {
-        let (_, sim) = cast();
-        for snapshot in sim.list_page(None, 12).unwrap() {
-            let detail = detail(&snapshot);
-            let capabilities = serde_json::to_value(&detail.capabilities).unwrap();
-            for capability in DeviceCapability::ALL {
-                let name = capability.as_str();
-                let note = format!("`{name}` is not offered: ");
-                let note = detail.notes.iter().find_map(|text| text.as_str().strip_prefix(&note));
-                let refusal = Phones::flag(&snapshot, *capability).refusal();
-                assert_eq!((&capabilities[name], note), (&refusal.is_none().into(), refusal));
-            }
-            let unknown = detail.notes.iter().any(|text| text.as_str().starts_with("`state` is unknown"));
-            assert_eq!(unknown, detail.state == DeviceState::Unknown);
-        }
     }
 }

@@ -68,34 +68,3 @@ fn what(error: &SessionError) -> &'static str {
         SessionError::Refused(_) => "the platform issued no session",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::phones::port::ReadPort;
-    use crate::phones::tests::name;
-    use crate::platforms::simulator::Sim;
-    use toolwarrant::{Clock, Timestamp};
-
-    #[tokio::test]
-    async fn a_session_passes_on_what_the_platform_gave() {
-        let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
-        let cast = sim.list_page(None, 12).unwrap();
-        let platforms = Platforms::default().with(name("phone"), Arc::new(sim));
-        for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
-            let session = issue(&platforms, &cast[index], SessionMode::View).await.unwrap();
-            assert_eq!((session.url, session.expires_at), (None, expires_at));
-            assert_eq!(session.token.expose().as_str().len(), 64);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_platform_that_issues_no_session_is_not_quoted() {
-        let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
-        let cast = sim.list_page(None, 12).unwrap();
-        let platforms = Platforms::default().with(name("phone"), Arc::new(sim));
-        let refused = issue(&platforms, &cast[6], SessionMode::View).await.unwrap_err();
-        assert!(refused.to_string().contains("no screen stream"));
-        assert_eq!(what(&refused), "the platform issued no session");
-    }
-}

@@ -137,12 +137,8 @@ impl CheckPort for Adb {
                 let version = self.listing.version().await?;
                 self.refresh.at_least(self.clock.now()).await.map(|()| version)
             };
-            vec![match look.await {
-                Ok(version) => {
-                    Finding::sound("adb server", format!("{address} answers, with version {version} of the protocol"))
-                }
-                Err(error) => Finding::faulty("adb server", format!("{address}: {error}"), REMEDY),
-            }]
+            let found = look.await.map(|version| format!("{address} answers, with version {version} of the protocol"));
+            vec![Finding::of("adb server", found.map_err(|error| format!("{address}: {error}")), REMEDY)]
         })
     }
 

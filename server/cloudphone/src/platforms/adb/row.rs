@@ -69,16 +69,3 @@ impl Row for AdbRow {
         format!("{platform}-{}", self.address.as_str().chars().map(plain).collect::<String>())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_has_a_dash_for_what_ids_lack() {
-        let platform = PlatformName::parse("rack").unwrap();
-        for (address, id) in [("192.0.2.7:5555", "rack-192-0-2-7-5555"), ("usb:1-1.2", "rack-usb-1-1-2")] {
-            assert_eq!(AdbRow::new(PhoneAddress::parse(address).unwrap()).plain_id(&platform), id);
-        }
-    }
-}

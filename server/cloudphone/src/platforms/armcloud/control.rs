@@ -236,20 +236,15 @@ impl CheckPort for Armcloud {
                 Ok(_) => self.refresh.at_least(self.clock.now()).await,
                 Err(error) => Err(error.into()),
             };
-            let credentials = match listed {
-                Ok(()) => Finding::sound("credentials", "the platform accepts them"),
-                Err(Unreachable(why)) => Finding::faulty("credentials", why.as_str(), remedy),
-            };
+            let found = listed.map(|()| "the platform accepts them".to_owned());
+            let credentials =
+                Finding::of("credentials", found.map_err(|Unreachable(why)| why.as_str().to_owned()), remedy);
             let clock = self.api.skew().map(|millis| {
                 let seconds = millis / 1_000;
                 let by = if seconds < 0 { "behind" } else { "ahead" };
                 let found = format!("the platform's clock is {} s {by}", seconds.abs());
-                match seconds.abs() <= SKEW_MAX_SECONDS {
-                    true => Finding::sound("clock", found),
-                    false => {
-                        Finding::faulty("clock", found, "set this machine's clock: signatures are valid for 5 minutes")
-                    }
-                }
+                let found = if seconds.abs() <= SKEW_MAX_SECONDS { Ok(found) } else { Err(found) };
+                Finding::of("clock", found, "set this machine's clock: signatures are valid for 5 minutes")
             });
             let unserved = self.api.list_unserved().iter().map(|(call, _)| call.name()).collect::<Vec<_>>().join(", ");
             let found = format!("the platform has answered 404 to {unserved}; the next such call tries again");
