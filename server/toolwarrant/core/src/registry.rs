@@ -16,7 +16,7 @@ use super::access::{Access, Application, Grants, purpose, verifier};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::{RequestCount, WINDOW, Window};
-use super::toolsets::{Offer, StdioApplication, Toolsets};
+use super::toolsets::{Offer, StdioApplication};
 use crate::lease::Lease;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use edits::{DirectoryRow, Edit, RowId};
