@@ -93,7 +93,7 @@ fn assert_internal(failure: &Value) {
     assert!(!failure.to_string().contains("b-2"), "{failure}");
 }
 
-fn collect_log() -> (Log, impl Sized) {
+pub(crate) fn collect_log() -> (Log, impl Sized) {
     let log = Log::default();
     let writer = log.clone();
     let lines = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();

@@ -1,7 +1,7 @@
 //! Emits the arguments: one struct for each tool, which reads the client's values by name.
 
-use crate::tokens::{args_name, camel, doc, field_ty, ident, member, number, rename, shout};
-use proc_macro2::{Ident, Span, TokenStream};
+use crate::tokens::{args_name, camel, doc, field_ty, ident, member, number, rename, shout, size};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::quote;
 use serde_json::Value;
 use toolwarrant_reader::model::{Contract, Field, Kind, ToolSpec, Type};
@@ -14,17 +14,14 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 fn arguments(tool: &ToolSpec) -> TokenStream {
     let name = args_name(tool);
     let text = doc(&format!("The arguments of `{}`.", tool.name));
-    let names: Vec<_> = tool.args.iter().map(|field| member(&field.name)).collect();
     let fields = tool.args.iter().map(|field| {
         let (name, text, ty) = (member(&field.name), doc(&field.doc), field_ty(field));
         let is_key = field.name == "idempotency_key";
         let form = if is_key { Some(quote!(#[serde(skip)])) } else { rename(&field.name) };
-        let form = form.filter(|_| tool.task().is_some());
+        let absent = field.nullable.then(|| quote!(#[serde(skip_serializing_if = "Option::is_none")]));
+        let form = tool.task().map(|_| quote!(#form #absent));
         quote!(#text #form pub #name: #ty)
     });
-    // The identifier is hygienic, because an argument may have the same name.
-    let from = Ident::new(if tool.args.is_empty() { "_from" } else { "from" }, Span::mixed_site());
-    let reads = tool.args.iter().map(|field| read(&from, field));
     let derives = match tool.task() {
         Some(_) => quote! {
             #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
@@ -39,6 +36,9 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
     let former: Vec<_> = former.collect();
     let former =
         (!former.is_empty()).then(|| quote!(const FORMER: &'static [(&'static str, &'static str)] = &[#(#former),*];));
+    let nullable: Vec<_> = tool.args.iter().filter(|field| field.nullable).map(|field| &field.name).collect();
+    let nullable = (!nullable.is_empty()).then(|| quote!(const NULLABLE: &'static [&'static str] = &[#(#nullable),*];));
+    let reads = reads(&name, &tool.args, Some(quote!(#former #nullable)));
     let constants = (!tool.args.is_empty()).then(|| {
         let constants = tool.args.iter().map(|field| {
             let (wire, constant) = (&field.name, shout(&field.name));
@@ -54,8 +54,19 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
 
         #constants
 
-        impl rt::args::Arguments for #name {
-            #former
+        #reads
+    }
+}
+
+/// Implements the reading of an object by the names of its members.
+pub(crate) fn reads(object: &Ident, fields: &[Field], constants: Option<TokenStream>) -> TokenStream {
+    let names: Vec<_> = fields.iter().map(|field| member(&field.name)).collect();
+    // The identifier is hygienic, because an argument may have the same name.
+    let from = Ident::new(if fields.is_empty() { "_from" } else { "from" }, Span::mixed_site());
+    let reads = fields.iter().map(|field| read(&from, field));
+    quote! {
+        impl rt::args::Arguments for #object {
+            #constants
 
             fn read(#from: &mut rt::args::Reader<'_>) -> Option<Self> {
                 #(let #names = #reads;)*
@@ -68,13 +79,26 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
 /// Reads all fields before it reports a missing one, so that a refusal names every mistake.
 fn read(from: &Ident, field: &Field) -> TokenStream {
     let name = &field.name;
+    let max = field.max_items.map(size);
+    let form = max.as_ref().map(|max| quote!(::<rt::args::AtMost<_, #max>>));
+    let items = |unwrap: TokenStream| max.as_ref().map(|_| quote!(.map(#unwrap)));
     match &field.default {
         Some(default) => {
-            let default = literal(&field.ty, default);
-            quote!(#from.optional(#name).map(|given| given.unwrap_or_else(|| #default)))
+            let (default, inner) = (literal(&field.ty, default), items(quote!(|list| list.0)));
+            quote!(#from.optional #form(#name).map(|given| given #inner.unwrap_or_else(|| #default)))
         }
-        None if field.optional => quote!(#from.optional(#name)),
-        None => quote!(#from.require(#name)),
+        None if field.nullable => {
+            let items = items(quote!(|given| given.map(|given| given.map(|list| list.0))));
+            quote!(#from.nullable #form(#name) #items)
+        }
+        None if field.optional => {
+            let items = items(quote!(|given| given.map(|list| list.0)));
+            quote!(#from.optional #form(#name) #items)
+        }
+        None => {
+            let items = items(quote!(|list| list.0));
+            quote!(#from.require #form(#name) #items)
+        }
     }
 }
 
@@ -88,6 +112,10 @@ fn literal(ty: &Type, value: &Value) -> TokenStream {
                     quote!(#name::#variant)
                 }
                 (_, Value::String(text)) => quote!(#name(#text.into())),
+                (Kind::Number { .. }, value) => {
+                    let number = Literal::f64_unsuffixed(value.as_f64().unwrap_or_default());
+                    quote!(#name(#number))
+                }
                 (_, value) => {
                     let number = number(value.as_i64().unwrap_or_default());
                     quote!(#name(#number))

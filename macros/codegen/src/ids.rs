@@ -13,9 +13,13 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 
 fn target_ids(contract: &Contract, NamedType { name, kind, .. }: &NamedType) -> Option<TokenStream> {
     let visits: Vec<_> = match kind {
-        Kind::Integer { .. } | Kind::Enum(_) => return None,
+        Kind::Object(_) if contract.is_argument(name) => return None,
+        Kind::Integer { .. } | Kind::Number { .. } | Kind::Enum(_) => return None,
+        Kind::Text(_) | Kind::Map { .. } | Kind::Json(_) => return None,
         Kind::String(_) => resource(contract, name).map(|resource| quote!(visit(#resource, &self.0);)).collect(),
-        Kind::Object(fields) => fields.iter().filter(|field| holds_ids(contract, field)).map(visit).collect(),
+        Kind::Object(fields) => {
+            fields.iter().filter(|field| !field.ours && holds_ids(contract, &field.ty)).map(visit).collect()
+        }
     };
     let method = (!visits.is_empty()).then(|| {
         quote! {
@@ -37,16 +41,11 @@ fn resource<'a>(contract: &'a Contract, ty: &str) -> impl Iterator<Item = &'a St
     contract.resources.iter().filter(move |resource| resource.id.name == ty).map(|resource| &resource.name)
 }
 
-fn holds_ids(contract: &Contract, Field { ty, untrusted, ours, .. }: &Field) -> bool {
-    // These fields have a Rust type of their own.
-    if *untrusted || *ours {
-        return false;
-    }
-    match ty.element() {
-        Type::Named(named) => match &named.kind {
-            Kind::Object(fields) => fields.iter().any(|field| holds_ids(contract, field)),
-            _ => resource(contract, &named.name).next().is_some(),
-        },
-        _ => false,
+fn holds_ids(contract: &Contract, ty: &Type) -> bool {
+    let Type::Named(named) = ty.element() else { return false };
+    match &named.kind {
+        Kind::Object(fields) => fields.iter().any(|field| !field.ours && holds_ids(contract, &field.ty)),
+        Kind::Map { values, .. } => holds_ids(contract, values),
+        _ => resource(contract, &named.name).next().is_some(),
     }
 }

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
-use toolwarrant_reader::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
+use toolwarrant_reader::model::{Contract, Domain, EffectSpec, Field, Kind, ToolSpec, Type};
 use toolwarrant_reader::{is_keyword, pascal, snake};
 
 pub(crate) fn ident(name: &str) -> Ident {
@@ -35,6 +35,10 @@ pub(crate) fn shout(name: &str) -> Ident {
 
 pub(crate) fn args_name(tool: &ToolSpec) -> Ident {
     format_ident!("{}Args", camel(&tool.name))
+}
+
+pub(crate) fn size(size: usize) -> Literal {
+    Literal::usize_unsuffixed(size)
 }
 
 pub(crate) fn number(number: impl Into<i64>) -> Literal {
@@ -78,23 +82,48 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
     }
 }
 
+/// Returns the type of a value of others in a result.
+fn untrusted(ty: &Type) -> TokenStream {
+    match ty {
+        Type::List(inner) => {
+            let inner = untrusted(inner);
+            quote!(Vec<#inner>)
+        }
+        Type::String => quote!(rt::text::Untrusted),
+        Type::Named(named) => match &named.kind {
+            Kind::Text(max) => {
+                let max = size(*max);
+                quote!(rt::text::UntrustedText<#max>)
+            }
+            Kind::Map { values, max_items } => {
+                let (values, max) = (untrusted(values), size(*max_items));
+                quote!(rt::outside::UntrustedMap<#values, #max>)
+            }
+            Kind::Json(max) => {
+                let max = size(*max);
+                quote!(rt::outside::UntrustedJson<#max>)
+            }
+            _ => self::ty(ty),
+        },
+        _ => self::ty(ty),
+    }
+}
+
 pub(crate) fn field_ty(field: &Field) -> TokenStream {
-    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, default, formerly: _ } =
-        field;
-    let text = match (untrusted, ours) {
-        (true, _) => Some(quote!(rt::text::Untrusted)),
-        (_, true) => Some(quote!(rt::wording::Words)),
-        _ => None,
-    };
-    let mut tokens = match (text, ty) {
-        (Some(text), Type::List(_)) => quote!(Vec<#text>),
-        (Some(text), _) => text,
-        (None, ty) => self::ty(ty),
+    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, .. } = field;
+    let mut tokens = match (untrusted, ours, ty) {
+        (true, ..) => self::untrusted(ty),
+        (_, true, Type::List(_)) => quote!(Vec<rt::wording::Words>),
+        (_, true, _) => quote!(rt::wording::Words),
+        _ => self::ty(ty),
     };
     if *secret {
         tokens = quote!(rt::text::Secret<#tokens>);
     }
-    if *nullable || (*optional && default.is_none()) {
+    if *optional && *nullable {
+        tokens = quote!(rt::args::Nullable<#tokens>);
+    }
+    if *nullable || (*optional && field.default.is_none()) {
         tokens = quote!(Option<#tokens>);
     }
     tokens

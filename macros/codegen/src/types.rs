@@ -1,41 +1,90 @@
 //! Emits the named types.
 
-use crate::tokens::{camel, doc, field_ty, ident, member, number, rename};
+use crate::args;
+use crate::tokens::{camel, doc, field_ty, ident, member, number, rename, size, ty};
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 use std::sync::Arc;
 use toolwarrant_reader::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
 use toolwarrant_reader::{RUNTIME_TYPES, describe_values};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let types = contract.types.iter().map(define_type);
+    let types = contract.types.iter().map(|ty| define_type(contract, ty));
     quote!(#(#types)*)
 }
 
-fn define_type(ty: &Arc<NamedType>) -> TokenStream {
-    let NamedType { name, doc: text, kind } = &**ty;
+fn define_type(contract: &Contract, named: &Arc<NamedType>) -> TokenStream {
+    let NamedType { name, doc: text, kind } = &**named;
     if RUNTIME_TYPES.contains(&name.as_str()) {
         let name = ident(name);
         return quote!(pub use rt::tasks::#name;);
     }
+    let is_argument = contract.is_argument(name);
+    let (id, text, allowed) = (ident(name), doc(text), describe_values(&Type::Named(Arc::clone(named))));
     match kind {
-        Kind::String(rule) => string(ty, rule),
+        Kind::String(rule) => string(named, rule, None),
+        Kind::Text(max) => {
+            let rule = StringSpec { min: 0, max: *max, prefix: String::new(), charset: Vec::new() };
+            string(
+                named,
+                &rule,
+                Some(quote!(
+                    const IS_TEXT: bool = true;
+                )),
+            )
+        }
         Kind::Integer { min, max } => {
-            let (name, text, allowed) = (ident(name), doc(text), describe_values(&Type::Named(Arc::clone(ty))));
             let (min, max) = (number(*min), number(*max));
             quote! {
                 #text
                 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-                pub struct #name(i64);
-                rt::generated::integer!(#name, #min..=#max, #allowed);
+                pub struct #id(i64);
+                rt::generated::integer!(#id, #min..=#max, #allowed);
             }
         }
-        Kind::Enum(members) => enumeration(name, text, members),
-        Kind::Object(fields) => object(name, text, fields),
+        Kind::Number { min, max } => {
+            let bound =
+                |bound: Option<f64>, none| bound.map_or(none, |bound| Literal::f64_unsuffixed(bound).to_token_stream());
+            let (min, max) = (bound(*min, quote!(f64::NEG_INFINITY)), bound(*max, quote!(f64::INFINITY)));
+            quote! {
+                #text
+                #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, rt::generated::serde::Serialize)]
+                #[serde(crate = "rt::generated::serde", transparent)]
+                pub struct #id(f64);
+                rt::generated::number!(#id, #min..=#max, #allowed);
+            }
+        }
+        Kind::Enum(members) => enumeration(name, &named.doc, members),
+        Kind::Object(fields) => object(name, &named.doc, fields, is_argument),
+        // A result has maps and JSON of others, whose types the framework has.
+        Kind::Map { .. } | Kind::Json(_) if !is_argument => TokenStream::new(),
+        Kind::Map { values, max_items } => {
+            let (values, max) = (ty(values), size(*max_items));
+            quote! {
+                #text
+                #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
+                #[serde(crate = "rt::generated::serde", transparent)]
+                pub struct #id(std::collections::BTreeMap<String, #values>);
+                rt::generated::map!(#id, #values, #max, #allowed);
+            }
+        }
+        Kind::Json(max) => {
+            let max = size(*max);
+            quote! {
+                #text
+                #[derive(Clone, Debug, PartialEq, Eq)]
+                pub struct #id(Box<str>);
+                rt::generated::json!(#id, #max, #allowed);
+            }
+        }
     }
 }
 
-fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &StringSpec) -> TokenStream {
+fn string(
+    ty: &Arc<NamedType>,
+    StringSpec { min, max, prefix, charset }: &StringSpec,
+    is_text: Option<TokenStream>,
+) -> TokenStream {
     let (name, text, allowed) = (ident(&ty.name), doc(&ty.doc), describe_values(&Type::Named(Arc::clone(ty))));
     let [min, max] = [min, max].map(|length| Literal::usize_unsuffixed(*length));
     let charset = charset.iter().map(|(from, to)| {
@@ -52,6 +101,7 @@ fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &String
             const RULE: rt::args::StringRule =
                 rt::args::StringRule { min: #min, max: #max, prefix: #prefix, charset: &[#(#charset),*] };
             const ALLOWED: &'static str = #allowed;
+            #is_text
         }
     }
 }
@@ -69,28 +119,62 @@ fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
     }
 }
 
-fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
-    let (name, text) = (ident(name), doc(text));
-    let list = fields.first().and_then(|first| list(&name, first));
-    let fields = fields.iter().map(|field| {
-        let (name, text, ty) = (member(&field.name), doc(&field.doc), field_ty(field));
-        let form = rename(&field.name);
-        quote!(#text #form pub #name: #ty)
+fn object(name: &str, text: &str, fields: &[Field], is_argument: bool) -> TokenStream {
+    let (id, text) = (ident(name), doc(text));
+    let list = fields.first().filter(|_| !is_argument).and_then(|first| list(&id, first));
+    let altered = fields.iter().any(|field| field.derived).then(|| count_altered(&id, fields));
+    let reads = is_argument.then(|| {
+        let reads = args::reads(&id, fields, None);
+        quote!(#reads rt::generated::object!(#id);)
     });
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|field| !field.derived)
+        .map(|field| {
+            let (name, text, ty) = (member(&field.name), doc(&field.doc), field_ty(field));
+            let form = rename(&field.name).filter(|_| altered.is_none());
+            quote!(#text #form pub #name: #ty)
+        })
+        .collect();
+    let derives = match &altered {
+        Some(_) => quote!(#[derive(Clone, Debug, PartialEq)]),
+        None => quote! {
+            #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
+            #[serde(crate = "rt::generated::serde")]
+        },
+    };
     quote! {
         #text
-        #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
-        #[serde(crate = "rt::generated::serde")]
-        pub struct #name { #(#fields,)* }
+        #derives
+        pub struct #id { #(#fields,)* }
         #list
+        #altered
+        #reads
     }
+}
+
+/// Writes an object with the number of characters that its texts write out.
+fn count_altered(id: &Ident, fields: &[Field]) -> TokenStream {
+    let own = || fields.iter().filter(|field| !field.derived);
+    let (members, names) = (own().map(|field| member(&field.name)), own().map(|field| &field.name));
+    let is_text = |ty: &Type| {
+        ty.element().as_named().is_some_and(|ty| matches!(ty.kind, Kind::Text(_) | Kind::Map { .. } | Kind::Json(_)))
+    };
+    let has_texts = |ty: &Type| {
+        let named = ty.element().as_named();
+        named.is_some_and(|ty| matches!(&ty.kind, Kind::Map { values, .. } if is_text(values)))
+    };
+    let untrusted = || own().filter(|field| field.untrusted);
+    let texts = untrusted().filter(|field| is_text(&field.ty)).map(|field| member(&field.name));
+    let maps = untrusted().filter(|field| has_texts(&field.ty)).map(|field| member(&field.name));
+    quote!(rt::generated::altered!(#id { #(#members = #names),* } #(#texts)*; #(#maps)*);)
 }
 
 fn list(name: &Ident, first: &Field) -> Option<TokenStream> {
     let Type::List(item) = &first.ty else { return None };
     let Type::Named(item) = &**item else { return None };
     let (item, open) = (ident(&item.name), format!("{{\"{}\":[", first.name));
-    (!first.nullable && !first.secret).then(|| {
+    (!first.nullable && !first.secret && !first.untrusted).then(|| {
         quote! {
             impl rt::reply::ListResult for #name {
                 type Item = #item;

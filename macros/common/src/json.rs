@@ -7,11 +7,12 @@
 #![expect(clippy::disallowed_methods, reason = "they are the means of this module")]
 
 use memchr::{memchr, memchr2, memmem};
-use serde::de::{Deserialize, DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::de::StrRead;
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Error, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 /// Greatest length in bytes. Most receivers of texts have a lower limit of their own.
@@ -59,6 +60,32 @@ pub fn deserializer(text: &str) -> Result<Deserializer<StrRead<'_>>, Error> {
     Ok(Deserializer::from_str(text))
 }
 
+/// Returns true if a text is an object that every reader reads alike: at most `levels` deep,
+/// without a name that occurs twice, and without numbers and characters that do not exist.
+#[must_use]
+pub fn is_plain_object(text: &str, levels: usize) -> bool {
+    let whole = || {
+        let mut from = deserializer(text)?;
+        Level(levels).deserialize(&mut from)?;
+        from.end()
+    };
+    text.trim_ascii_start().starts_with('{') && whole().is_ok()
+}
+
+/// Writes JSON again with other strings. The text must be JSON.
+#[must_use]
+pub fn replace_strings(json: &str, replace: &mut dyn FnMut(&str) -> String) -> String {
+    let (mut out, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some((string, after)) = next_string(rest.as_bytes()) {
+        let (start, end) = (rest.len() - after.len() - string.len(), rest.len() - after.len());
+        let plain = serde_json::from_str::<Cow<'_, str>>(&rest[start..end]).unwrap_or_default();
+        out.push_str(&rest[..start]);
+        out.push_str(&Value::from(replace(&plain)).to_string());
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
 const PRIVATE: &str = "$serde_json::private::";
 
 fn check(text: &[u8]) -> Result<(), Error> {
@@ -101,6 +128,62 @@ fn next_string(text: &[u8]) -> Option<(&[u8], &[u8])> {
 fn is_private(string: &[u8]) -> bool {
     matches!(string, [_, b'$' | b'\\', ..])
         && serde_json::from_slice::<String>(string).is_ok_and(|name| name.starts_with(PRIVATE))
+}
+
+/// Reads a value of at most this many levels, and keeps nothing.
+struct Level(usize);
+
+impl Level {
+    fn below<E: serde::de::Error>(&self) -> Result<usize, E> {
+        self.0.checked_sub(1).ok_or_else(|| E::custom("too deep"))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = ();
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let below = self.below()?;
+        while items.next_element_seed(Level(below))?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (below, mut names) = (self.below()?, HashSet::new());
+        while let Some(Name(name)) = map.next_key()? {
+            map.next_value_seed(Level(below))?;
+            if !names.insert(name) {
+                return Err(A::Error::custom("a name occurs twice"));
+            }
+        }
+        Ok(())
+    }
 }
 
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);

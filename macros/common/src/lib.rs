@@ -13,8 +13,8 @@ mod visible;
 pub use excerpt::{Excerpt, excerpt, line_column, shorten};
 pub use joiners::{find_deceiving, is_needed};
 pub use limits::{
-    COMMANDS, MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS,
-    deceives,
+    COMMANDS, JSON_LEVELS, MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS,
+    UNTRUSTED_NAME_MAX_CHARS, URL_MAX_CHARS, deceives,
 };
 pub use names::{nearest, suggestion};
 pub use page::{read_text, table_row};

@@ -7,6 +7,12 @@ pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 pub const UNTRUSTED_MAX_CHARS: usize = 64;
 
+/// A name in a map of others.
+pub const UNTRUSTED_NAME_MAX_CHARS: usize = 256;
+
+/// Of a value that is free JSON.
+pub const JSON_LEVELS: usize = 16;
+
 /// Two IPv6 addresses with words between them fit.
 pub const REMARK_MAX_CHARS: usize = 256;
 

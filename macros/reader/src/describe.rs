@@ -116,6 +116,15 @@ pub fn describe_values(ty: &Type) -> String {
                 format!("one of {}", names.join(", "))
             }
             Kind::Object(_) => "an object".to_owned(),
+            Kind::Text(max) => format!("a text of at most {max} characters"),
+            Kind::Number { min: None, max: None } => "a number".to_owned(),
+            Kind::Number { min: Some(min), max: None } => format!("a number of at least {min}"),
+            Kind::Number { min: None, max: Some(max) } => format!("a number of at most {max}"),
+            Kind::Number { min: Some(min), max: Some(max) } => format!("a number from {min} to {max}"),
+            Kind::Map { values, max_items } => {
+                format!("an object of at most {max_items} members, each {}", describe_values(values))
+            }
+            Kind::Json(max) => format!("a JSON object of at most {max} bytes"),
         },
     }
 }

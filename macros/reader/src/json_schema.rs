@@ -1,7 +1,7 @@
 //! JSON Schemas of arguments and results. No other module makes them.
 //!
-//! Schemas of arguments use only what every provider accepts: one flat object, no references, no
-//! unions, no closed objects, limits as plain keywords. Schemas of results are closed, and a field
+//! Schemas of arguments use only what every provider accepts: no references, no closed objects,
+//! limits as plain keywords, and a union only with null. Schemas of results are closed, and a field
 //! that may be null has a pair of types. Clients see only the form of a result, because the list of
 //! tools has no room for more.
 
@@ -11,8 +11,12 @@ use toolwarrant_common::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS};
 
 #[must_use]
 pub fn input_schema(tool: &ToolSpec) -> Value {
-    let properties: Map<_, _> = tool.args.iter().map(|field| (field.name.clone(), argument(field))).collect();
-    let required: Vec<_> = tool.args.iter().filter(|field| !field.optional).map(|field| &field.name).collect();
+    arguments(&tool.args)
+}
+
+fn arguments(fields: &[Field]) -> Value {
+    let properties: Map<_, _> = fields.iter().map(|field| (field.name.clone(), argument(field))).collect();
+    let required: Vec<_> = fields.iter().filter(|field| !field.optional).map(|field| &field.name).collect();
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -50,36 +54,54 @@ pub fn type_schema(ty: &NamedType) -> Value {
     schema_of_named(ty, Detail::Whole)
 }
 
+#[must_use]
+pub fn argument_schema(ty: &NamedType) -> Value {
+    schema_of_named(ty, Detail::Argument)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Form,
     Whole,
+    /// As [`Detail::Whole`], for arguments.
+    Argument,
 }
 
 fn schema_of_named(ty: &NamedType, detail: Detail) -> Value {
     match (&ty.kind, detail) {
-        (Kind::String(_), Detail::Form) => json!({"type": "string"}),
+        (Kind::String(_) | Kind::Text(_), Detail::Form) => json!({"type": "string"}),
         (Kind::Integer { .. }, Detail::Form) => json!({"type": "integer"}),
-        (Kind::String(rule), Detail::Whole) => string(rule),
-        (Kind::Integer { min, max }, Detail::Whole) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        (Kind::Number { .. }, Detail::Form) => json!({"type": "number"}),
+        (Kind::String(rule), _) => string(rule),
+        (Kind::Text(max), _) => json!({"type": "string", "maxLength": max}),
+        (Kind::Integer { min, max }, _) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        (Kind::Number { min, max }, _) => {
+            let bounds = [("minimum", min), ("maximum", max)];
+            let bounds = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_owned(), json!((*bound)?))));
+            std::iter::once(("type".to_owned(), json!("number"))).chain(bounds).collect::<Map<_, _>>().into()
+        }
         (Kind::Enum(members), _) => {
             json!({"type": "string", "enum": members.iter().map(|member| &member.name).collect::<Vec<_>>()})
         }
+        (Kind::Object(fields), Detail::Argument) => arguments(fields),
+        (Kind::Map { .. } | Kind::Json(_), Detail::Argument) | (Kind::Json(_), _) => json!({"type": "object"}),
+        (Kind::Map { values, .. }, _) => json!({"type": "object", "additionalProperties": value(values, detail)}),
         (Kind::Object(fields), _) => {
             let result = |field: &Field| (field.name.clone(), result(field, detail));
             let properties: Map<_, _> = fields.iter().map(result).collect();
-            let required: Vec<_> = fields.iter().map(|field| &field.name).collect();
+            let required: Vec<_> = fields.iter().filter(|field| !field.optional).map(|field| &field.name).collect();
             json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
         }
     }
 }
 
 fn argument(field: &Field) -> Value {
-    let mut schema = value(&field.ty, Detail::Whole);
-    if matches!(field.ty.element(), Type::Integer) {
-        let element = if matches!(field.ty, Type::List(_)) { &mut schema["items"] } else { &mut schema };
-        element["minimum"] = json!(-MAX_INTEGER);
-        element["maximum"] = json!(MAX_INTEGER);
+    let mut schema = value(&field.ty, Detail::Argument);
+    if let Some(max) = field.max_items {
+        schema["maxItems"] = max.into();
+    }
+    if field.nullable {
+        schema = json!({"anyOf": [schema, {"type": "null"}]});
     }
     schema["description"] = field.doc.clone().into();
     if let Some(default) = &field.default {
@@ -109,6 +131,9 @@ fn result(field: &Field, detail: Detail) -> Value {
 fn value(ty: &Type, detail: Detail) -> Value {
     match ty {
         Type::String => json!({"type": "string"}),
+        Type::Integer if detail == Detail::Argument => {
+            json!({"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER})
+        }
         Type::Integer => json!({"type": "integer"}),
         Type::Boolean => json!({"type": "boolean"}),
         Type::Timestamp => json!({"type": "string", "format": "date-time"}),

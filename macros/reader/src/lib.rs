@@ -30,7 +30,7 @@ mod source;
 pub use describe::{describe_values, description};
 pub use documents::{ListForm, documents, list_item};
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
-pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
+pub use json_schema::{argument_schema, input_schema, output_schema, schema_text, type_schema};
 pub use names::{is_keyword, pascal, snake};
 pub use openapi::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 pub use record::ContractRecord;

@@ -6,8 +6,10 @@
 
 mod derived;
 mod errors;
+mod fields;
 mod formerly;
 mod generated;
+mod kinds;
 mod prose;
 mod require;
 mod tools;

@@ -60,6 +60,15 @@ impl Contract {
         self.permissions.iter().filter(may_call).map(|held| held.name.as_str())
     }
 
+    /// Returns true if arguments contain the type.
+    #[must_use]
+    pub fn is_argument(&self, name: &str) -> bool {
+        let mut found = false;
+        let args = self.tools().flat_map(|tool| &tool.args);
+        args.for_each(|field| field.ty.visit(&mut |ty| found |= ty.name == name));
+        found
+    }
+
     pub fn role(&self, role: &str) -> Option<&Arc<ErrorCode>> {
         self.errors.iter().find(|error| error.role.as_deref() == Some(role))
     }
@@ -174,6 +183,20 @@ pub enum Kind {
     },
     Enum(Vec<Member>),
     Object(Vec<Field>),
+    /// A string with lines, with the most characters that it has.
+    Text(usize),
+    /// Finite. Inclusive bounds, if any.
+    Number {
+        min: Option<f64>,
+        max: Option<f64>,
+    },
+    /// An object whose members are not named.
+    Map {
+        values: Type,
+        max_items: usize,
+    },
+    /// Any JSON object, with the most bytes that it has.
+    Json(usize),
 }
 
 /// Lengths are in characters.
@@ -213,6 +236,29 @@ impl Type {
         }
     }
 
+    /// Returns true for a value that no path or query can hold.
+    #[must_use]
+    pub fn needs_body(&self) -> bool {
+        match self {
+            Self::List(_) => true,
+            Self::Named(named) => {
+                matches!(named.kind, Kind::Text(_) | Kind::Object(_) | Kind::Map { .. } | Kind::Json(_))
+            }
+            Self::String | Self::Integer | Self::Boolean | Self::Timestamp | Self::Url => false,
+        }
+    }
+
+    /// Passes the named types that a value contains to `visit`, an outer one first.
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a NamedType)) {
+        let Some(named) = self.element().as_named() else { return };
+        visit(named);
+        match &named.kind {
+            Kind::Object(fields) => fields.iter().for_each(|field| field.ty.visit(visit)),
+            Kind::Map { values, .. } => values.visit(visit),
+            _ => {}
+        }
+    }
+
     #[must_use]
     pub fn object(&self) -> Option<&Arc<NamedType>> {
         self.element().as_named().filter(|named| matches!(named.kind, Kind::Object(_)))
@@ -226,7 +272,7 @@ pub struct Field {
     pub ty: Type,
     /// Arguments only: may be absent, null or empty.
     pub optional: bool,
-    /// Results only.
+    /// Of an argument: null differs from absent.
     pub nullable: bool,
     /// The value appears only in the one place where it belongs.
     pub secret: bool,
@@ -236,6 +282,10 @@ pub struct Field {
     pub ours: bool,
     /// Results only: clients get the doc.
     pub told: bool,
+    /// Results only: the framework fills it in; absent if it is zero.
+    pub derived: bool,
+    /// Lists of arguments only.
+    pub max_items: Option<usize>,
     pub default: Option<Value>,
     /// Arguments only: the names in tasks of former contracts.
     pub formerly: Vec<String>,

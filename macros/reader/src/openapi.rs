@@ -199,8 +199,13 @@ impl Writing<'_> {
 
     /// Puts keywords of the argument next to a reference.
     fn argument(&mut self, tool: &ToolSpec, field: &Field) -> Value {
-        let mut schema =
-            self.components.reference_types(&field.ty, input_schema(tool)["properties"][&field.name].take());
+        let mut schema = input_schema(tool)["properties"][&field.name].take();
+        if field.nullable {
+            let typed = self.components.reference_types(&field.ty, schema["anyOf"][0].take());
+            schema = json!({"anyOf": [typed, {"type": "null"}]});
+        } else {
+            schema = self.components.reference_types(&field.ty, schema);
+        }
         if let Some(keywords) = schema.as_object_mut() {
             keywords.shift_remove("description");
             keywords.extend(field.default.clone().map(|default| ("default".to_owned(), default)));

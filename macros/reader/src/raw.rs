@@ -5,11 +5,9 @@
 //! that editors show.
 
 mod entries;
-mod former;
 mod schema;
 
-pub(crate) use entries::{At, Named, Unread};
-pub(crate) use former::FormerNames;
+pub(crate) use entries::{At, FormerNames, Named, Unread, Values};
 
 use schema::{EditorSchema, TableKeys, describe, refer};
 use serde_json::{Map, Value, json};
@@ -244,18 +242,22 @@ tables!(
         doc: At<String>,
         /// Strings: fewest characters.
         min_length: Option<At<u32>>,
-        /// Strings: most characters.
+        /// Strings and texts: most characters.
         max_length: Option<At<u32>>,
         /// Strings: the text that every value begins with.
         prefix: Option<At<String>>,
         /// Strings: ASCII characters and ranges, as in `a-z0-9-`.
         charset: Option<At<String>>,
-        /// Integers: smallest.
-        min: Option<At<i64>>,
-        /// Integers: largest.
-        max: Option<At<i64>>,
-        /// Enums: values with their meaning.
-        values: Option<Named<At<String>>>,
+        /// Integers and numbers: smallest.
+        min: Option<At<f64>>,
+        /// Integers and numbers: largest.
+        max: Option<At<f64>>,
+        /// Enums: values with their meaning. Maps: the type of each value.
+        values: Option<At<Values>>,
+        /// Maps: most members.
+        max_items: Option<At<u32>>,
+        /// JSON: most bytes.
+        max_bytes: Option<At<u32>>,
         /// Objects: another object whose fields come first.
         include: Option<At<String>>,
         /// Objects: fields.
@@ -263,15 +265,16 @@ tables!(
     }
     /// A field of an object or an argument of a tool.
     Field {
-        /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list.
-        /// Results can also have `timestamp` and `url`, which is an https address. The framework
-        /// has named types of its own, such as `TaskId` and `TaskStatus`.
+        /// `string`, `integer`, `boolean`, `timestamp`, a named type, or one of these in brackets
+        /// for a list. Results can also have `url`, which is an https address. The framework has
+        /// named types of its own, such as `TaskId` and `TaskStatus`.
         r#type: At<String>,
         /// Its meaning.
         doc: At<String>,
         /// Arguments: may be left out.
         optional: Option<At<bool>>,
-        /// Results: may be null; the doc says what null means.
+        /// Results: may be null. Optional arguments of destructive tools: null differs from absent.
+        /// The doc says what null means.
         nullable: Option<At<bool>>,
         /// The value appears only in the one place where it belongs.
         secret: Option<At<bool>>,
@@ -283,6 +286,8 @@ tables!(
         told: Option<At<bool>>,
         /// Optional arguments: the value if the argument is absent.
         default: Option<At<Value>>,
+        /// Lists of arguments: most items.
+        max_items: Option<At<u32>>,
         /// Arguments of tools that make tasks: the former name, or a list of them. Tasks that are
         /// in flight at an upgrade have these names. Clients never see or use them.
         formerly: Option<At<FormerNames>>,
@@ -407,9 +412,13 @@ words!(
     /// The kind of a `[type.NAME]`.
     KindName {
         String = "string",
+        Text = "text",
         Integer = "integer",
+        Number = "number",
         Enum = "enum",
         Object = "object",
+        Map = "map",
+        Json = "json",
     }
     /// The kind of operation of a tool.
     EffectName {

@@ -94,7 +94,7 @@ impl ContractRecord {
     #[must_use]
     pub fn facts_text(&self) -> String {
         let mut out = String::new();
-        // JSON writes strings, integers, booleans and lists of them as TOML reads them.
+        // JSON writes strings, numbers, booleans and lists of them as TOML reads them.
         for (key, value) in &self.facts {
             let _ = writeln!(out, "{key} = {value}");
         }
@@ -116,8 +116,8 @@ fn flatten(above: &str, table: Table, out: &mut BTreeMap<String, Value>) -> Resu
         }
         match value {
             toml::Value::Table(table) => flatten(&key, table, out)?,
-            toml::Value::Datetime(_) | toml::Value::Float(_) => {
-                return Err(format!("`{key}` is neither text, an integer, true, false, nor a list of them"));
+            toml::Value::Datetime(_) => {
+                return Err(format!("`{key}` is neither text, a number, true, false, nor a list of them"));
             }
             value => {
                 let value = serde_json::to_value(value).map_err(|error| format!("`{key}`: {error}"))?;

@@ -92,12 +92,14 @@ fn kind(ty: &Type) -> String {
         Type::Url => "https URL, or http on this machine".to_owned(),
         Type::List(inner) => kind(inner),
         Type::Named(named) => match &named.kind {
-            Kind::String(_) => "string".to_owned(),
+            Kind::String(_) | Kind::Text(_) => "string".to_owned(),
+            Kind::Number { .. } => "number".to_owned(),
             Kind::Integer { .. } => "integer".to_owned(),
             Kind::Enum(members) => {
                 members.iter().map(|member| format!("`{}`", member.name)).collect::<Vec<_>>().join(", ")
             }
-            Kind::Object(_) => "object".to_owned(),
+            Kind::Object(_) | Kind::Json(_) => "object".to_owned(),
+            Kind::Map { values, .. } => format!("object, each member {}", kind(values)),
         },
     }
 }

@@ -1,4 +1,5 @@
-//! Compares the expansion of the print shop's contract with golden files, one for each concern.
+//! Compares the expansion of the print shop's contract with golden files, one for each concern, and
+//! that of the forms which `forms` alone has.
 
 use super::Shop;
 use proc_macro2::Span;
@@ -16,8 +17,14 @@ const LONGEST: usize = 350;
 const WIDEST: usize = 3_000;
 
 #[test]
-fn the_print_shops_contract_expands_to_this() {
-    for (concern, code) in concerns(&print_shop()) {
+fn the_contracts_of_the_print_shop_and_the_forms_expand_to_this() {
+    let (print_shop, forms) = (print_shop(), contract("forms"));
+    let own = |concern: &&'static str| ["types", "ids", "args"].contains(concern);
+    let forms = concerns(&forms).into_iter().filter(|(concern, _)| own(concern));
+    let forms = forms.map(|(concern, code)| (format!("forms_{concern}"), code));
+    for (concern, code) in
+        concerns(&print_shop).map(|(concern, code)| (concern.to_owned(), code)).into_iter().chain(forms)
+    {
         let text = format_code(code);
         assert!(text.lines().count() <= LONGEST, "{concern} has {} lines", text.lines().count());
         let text: String = text.lines().map(|line| cut(line) + "\n").collect();
@@ -35,8 +42,12 @@ fn cut(line: &str) -> String {
 }
 
 fn print_shop() -> Contract {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
-    load(&spec).expect("a contract without problems")
+    contract("print_shop")
+}
+
+fn contract(service: &str) -> Contract {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services").join(service).join("spec");
+    load(&spec).unwrap_or_else(|report| panic!("{report}"))
 }
 
 /// An abbreviation ends no sentence, and a longer word names no tool.

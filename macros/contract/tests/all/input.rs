@@ -38,7 +38,7 @@ fn a_record_that_cannot_be_compared_is_never_a_pass() {
         ("a changed version", &|shop| shop.edit(RECORD, "record.version = \"1.0.0\"", "record.version = \"1.0\"")),
         ("no digest", &|shop| shop.edit(RECORD, "record.digest = ", "record.digested = ")),
         ("two megabytes in a line", &|shop| add(shop, &format!("text.long = \"{}\"\n", "x".repeat(2 << 20)))),
-        ("a fact of another kind", &|shop| add(shop, "text.number = 1.5\n")),
+        ("a fact of another kind", &|shop| add(shop, "text.day = 2026-11-23\n")),
         ("a contract with a mistake", &|shop| {
             shop.edit("spec/service.toml", "implies = [\"look\"]", "implies = [\"lok\"]")
         }),

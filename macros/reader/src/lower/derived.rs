@@ -21,6 +21,8 @@ pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
         untrusted: false,
         ours: false,
         told: false,
+        derived: false,
+        max_items: None,
         default: None,
         formerly: Vec::new(),
     }
@@ -32,6 +34,12 @@ pub(super) fn ours(name: &str, doc: &str) -> Field {
 
 pub(super) fn field_with_doc(name: &str, doc: &str, ty: Type) -> Field {
     Field { told: true, ..plain(name, doc, ty) }
+}
+
+/// Counts the characters that an object's texts of others write out.
+pub(super) fn count_of_altered() -> Field {
+    let doc = "The number of characters that are written as `⟨U+202E⟩` or the like; absent if it is zero.";
+    Field { optional: true, derived: true, ..plain("altered", doc, Type::Integer) }
 }
 
 pub(super) fn make_type(name: &str, doc: &str, kind: Kind) -> Arc<NamedType> {

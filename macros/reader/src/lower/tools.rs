@@ -144,7 +144,7 @@ impl Lowering<'_> {
         let whole = arguments.lowered.len() == arguments.names.len();
         let examples = example.iter().flatten().filter(|_| whole);
         let examples = examples.map(|example| self.example(example, &arguments.lowered, &result)).collect();
-        Some(ToolSpec {
+        let tool = ToolSpec {
             name: name.to_string(),
             title,
             source: self.place_text(name),
@@ -164,7 +164,26 @@ impl Lowering<'_> {
             result,
             own_errors,
             examples,
-        })
+        };
+        self.check_nullable(&tool, args.as_ref());
+        Some(tool)
+    }
+
+    /// Hosts in the strict mode of a provider send null for each argument that a model leaves out.
+    fn check_nullable(&mut self, tool: &ToolSpec, args: Option<&Named<raw::Field>>) {
+        let in_query = tool.http.as_ref().is_some_and(|http| !http.has_body());
+        let nullable = args.into_iter().flat_map(Named::iter).filter_map(|(_, field)| field.nullable.as_ref());
+        for flag in nullable.filter(|flag| ***flag) {
+            let (message, help) = match tool.hints().destructive {
+                true if in_query => ("no query can say null", "use PUT or POST, whose arguments stand in the body"),
+                true => continue,
+                false => (
+                    "this tool is not destructive, and some hosts send null unasked",
+                    "leave `nullable` out: null of an `optional` argument means that it is absent",
+                ),
+            };
+            self.add(Rule::Field, flag, message, Some(help.to_owned()));
+        }
     }
 
     fn require_text(&mut self, tool: &At<raw::Tool>, key: &str, text: Option<&At<String>>) -> Option<String> {

@@ -4,6 +4,7 @@
 use super::Writing;
 use super::schemas::{ALLOW, Components, REQUEST_ID, RETRY_AFTER, headers, reference};
 use crate::model::{Contract, ErrorCode, Http, ToolSpec};
+use crate::type_schema;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ fn failure(components: &mut Components<'_>, error: &ErrorCode) -> Value {
         let text = "Seconds to wait before a repeat.";
         schema["properties"]["retry_after_seconds"] = json!({"type": "integer", "minimum": 0, "description": text});
     }
-    let own = components.object(fields);
+    let own = components.object(fields, type_schema);
     for (name, property) in own["properties"].as_object().into_iter().flatten() {
         schema["properties"][name] = property.clone();
     }

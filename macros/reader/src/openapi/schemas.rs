@@ -2,7 +2,7 @@
 //! answers share.
 
 use crate::model::{Contract, Field, Kind, Member, NamedType, Type};
-use crate::{STATES, type_schema};
+use crate::{STATES, argument_schema, type_schema};
 use serde_json::{Map, Value, json};
 
 pub(super) const REQUEST_ID: &str = "X-Request-Id";
@@ -58,8 +58,17 @@ impl<'a> Components<'a> {
 
     pub(super) fn reference(&mut self, ty: &NamedType) -> Value {
         let mut schema = match &ty.kind {
-            Kind::Object(fields) => self.object(fields),
-            Kind::String(_) | Kind::Integer { .. } | Kind::Enum(_) => type_schema(ty),
+            Kind::Object(fields) => {
+                let is_argument = self.contract.is_argument(&ty.name);
+                self.object(fields, if is_argument { argument_schema } else { type_schema })
+            }
+            Kind::Map { values, .. } => {
+                let mut schema = type_schema(ty);
+                let each = schema["additionalProperties"].take();
+                schema["additionalProperties"] = self.reference_types(values, each);
+                schema
+            }
+            _ => type_schema(ty),
         };
         schema["description"] = match &ty.kind {
             Kind::Enum(members) => self.meanings(&ty.doc, members),
@@ -80,9 +89,9 @@ impl<'a> Components<'a> {
         reference
     }
 
-    pub(super) fn object(&mut self, fields: &[Field]) -> Value {
+    pub(super) fn object(&mut self, fields: &[Field], make: fn(&NamedType) -> Value) -> Value {
         let whole = Kind::Object(fields.to_vec());
-        let mut schema = type_schema(&NamedType { name: String::new(), doc: String::new(), kind: whole });
+        let mut schema = make(&NamedType { name: String::new(), doc: String::new(), kind: whole });
         for field in fields {
             let property = &mut schema["properties"][&field.name];
             let mut typed = self.reference_types(&field.ty, property.take());

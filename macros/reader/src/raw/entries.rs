@@ -1,5 +1,6 @@
 //! Values with their places in the file, and tables of named entries.
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
@@ -86,5 +87,63 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
             }
         }
         deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+/// The values of an enum or of a map.
+#[derive(Debug, Clone)]
+pub(crate) enum Values {
+    Members(Named<At<String>>),
+    Type(String),
+}
+
+impl Values {
+    pub(crate) fn members(&self) -> Option<&Named<At<String>>> {
+        match self {
+            Self::Members(members) => Some(members),
+            Self::Type(_) => None,
+        }
+    }
+
+    pub(crate) fn ty(&self) -> Option<&str> {
+        match self {
+            Self::Members(_) => None,
+            Self::Type(ty) => Some(ty),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Values;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of named entries, or a type")
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Values, E> {
+                Ok(Values::Type(name.to_owned()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Values, A::Error> {
+                Named::deserialize(MapAccessDeserializer::new(map)).map(Values::Members)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(untagged, expecting = "expected a former name, or a list of former names")]
+pub(crate) enum FormerNames {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl FormerNames {
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
     }
 }

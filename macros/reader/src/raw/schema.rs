@@ -1,6 +1,6 @@
 //! The schemas of the structs that read the files, for editors.
 
-use super::{At, Named};
+use super::{At, FormerNames, Named, Values};
 use serde_json::{Map, Value, json};
 
 pub(crate) trait EditorSchema {
@@ -80,7 +80,7 @@ macro_rules! plain {
 plain!(
     bool: {"type": "boolean"},
     i32: {"type": "integer", "format": "int32"},
-    i64: {"type": "integer", "format": "int64"},
+    f64: {"type": "number"},
     u16: {"type": "integer", "format": "uint16", "minimum": 0, "maximum": 65_535},
     u32: {"type": "integer", "format": "uint32", "minimum": 0},
     String: {"type": "string"},
@@ -114,8 +114,24 @@ impl<T: EditorSchema> EditorSchema for Vec<T> {
     }
 }
 
+impl EditorSchema for Values {
+    fn schema(tables: &mut Map<String, Value>) -> Value {
+        json!({"anyOf": [Named::<String>::schema(tables), String::schema(tables)]})
+    }
+}
+
 impl<T: EditorSchema> EditorSchema for Named<T> {
     fn schema(tables: &mut Map<String, Value>) -> Value {
         json!({"type": "object", "additionalProperties": T::schema(tables)})
+    }
+}
+
+impl EditorSchema for FormerNames {
+    fn schema(tables: &mut Map<String, Value>) -> Value {
+        let make = |tables: &mut _| {
+            let forms = json!({"anyOf": [String::schema(tables), Vec::<String>::schema(tables)]});
+            describe(forms, &["The former names of an argument."])
+        };
+        refer(tables, "FormerNames", make)
     }
 }

@@ -129,14 +129,29 @@ impl Facts<'_> {
     }
 
     fn field(&mut self, above: &str, field: &Field) {
-        let Field { name, doc, ty, nullable, secret, untrusted, ours, told, .. } = field;
+        let Field { name, doc, ty, optional, nullable, secret, untrusted, ours, told, derived, .. } = field;
+        if *derived {
+            return;
+        }
         let key = format!("{above}.field.{name}");
         self.texts(&key, &[("type", &spell(ty)), ("doc", doc)]);
+        self.flag(format!("{key}.optional"), *optional);
         self.flag(format!("{key}.nullable"), *nullable);
+        self.add_limits(&key, field);
         self.flag(format!("{key}.told"), *told);
         let author = [("secret", secret), ("untrusted", untrusted), ("ours", ours)];
         if let Some((author, _)) = author.iter().find(|(_, is)| **is) {
             self.set(format!("{key}.text"), *author);
+        }
+    }
+
+    /// Adds what only arguments and their parts have.
+    fn add_limits(&mut self, key: &str, Field { max_items, default, .. }: &Field) {
+        if let Some(max) = max_items {
+            self.set(format!("{key}.max_items"), *max);
+        }
+        if let Some(default) = default {
+            self.set(format!("{key}.default"), default.clone());
         }
     }
 
@@ -195,6 +210,25 @@ impl Facts<'_> {
                 }
                 "object"
             }
+            Kind::Text(max) => {
+                self.set(format!("{key}.max_length"), *max);
+                "text"
+            }
+            Kind::Number { min, max } => {
+                for (name, bound) in [("min", min), ("max", max)] {
+                    self.texts(&key, &[(name, &bound.map(|bound| bound.to_string()).unwrap_or_default())]);
+                }
+                "number"
+            }
+            Kind::Map { values, max_items } => {
+                self.text(format!("{key}.values"), &spell(values));
+                self.set(format!("{key}.max_items"), *max_items);
+                "map"
+            }
+            Kind::Json(max) => {
+                self.set(format!("{key}.max_bytes"), *max);
+                "json"
+            }
         };
         self.set(format!("{key}.kind"), kind);
     }
@@ -227,14 +261,14 @@ impl Facts<'_> {
                 [("resource", &target.resource.name), ("argument", &target.arg), ("requires", requires)];
             self.texts(&format!("{key}.target"), &target);
         }
-        for Field { name, doc, ty, optional, secret, default, formerly, .. } in &tool.args {
+        for field in &tool.args {
+            let Field { name, doc, ty, optional, nullable, secret, formerly, .. } = field;
             let key = format!("{key}.argument.{name}");
             self.texts(&key, &[("type", &spell(ty)), ("doc", doc)]);
             self.flag(format!("{key}.optional"), *optional);
+            self.flag(format!("{key}.nullable"), *nullable);
             self.flag(format!("{key}.secret"), *secret);
-            if let Some(default) = default {
-                self.set(format!("{key}.default"), default.clone());
-            }
+            self.add_limits(&key, field);
             if !formerly.is_empty() {
                 self.set(format!("{key}.formerly"), formerly.clone());
             }

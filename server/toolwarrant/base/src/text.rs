@@ -4,10 +4,12 @@
 //! `Display`, so it cannot become a part of [`Words`](crate::wording::Words).
 
 mod cleaning;
+mod lines;
 mod secret;
 mod web_url;
 
 pub use cleaning::clean;
+pub use lines::{Altered, UntrustedText};
 pub use secret::{Json, Secret, to_json};
 pub use toolwarrant_common::{deceives, find_deceiving};
 pub use web_url::{NoWebUrl, WebUrl};

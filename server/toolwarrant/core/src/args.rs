@@ -3,15 +3,24 @@
 //! Generated code implements [`Arguments`] and [`Argument`]. A refusal never shows a secret. It
 //! shows other values as an [`Echo`]. Start at [`parse`].
 
+mod mistakes;
+mod parts;
+
+pub use mistakes::Mistakes;
+pub use parts::{AtMost, Nullable, check_json, read_json, read_map, read_object, serialize_json};
+
+use mistakes::Step;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json::{self, members};
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::wording::{Echo, Words};
-use toolwarrant_base::words;
+use toolwarrant_base::{hex, words};
 use toolwarrant_common::{MAX_INTEGER, nearest};
 use zeroize::Zeroize;
 
@@ -23,14 +32,35 @@ const MAX_NAME: usize = 64;
 pub trait Arguments: Sized + Send + Sync {
     /// Former names of arguments, each with the present name.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
+    /// The arguments for which null differs from absent.
+    const NULLABLE: &'static [&'static str] = &[];
     /// Returns `None` only if the reader has recorded a mistake.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
 }
 
 pub trait Argument: Sized {
-    const SECRET: bool = false;
+    const SHOWN: Shown = Shown::AsSent;
+    /// True if an empty string is a value, also of an optional argument.
+    const MAY_BE_EMPTY: bool = false;
     fn read(json: &str) -> Option<Self>;
     fn describe_values() -> Words;
+    /// Reads a value that may have parts, and notes each mistake at its place.
+    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        let read = Self::read(json);
+        if read.is_none() {
+            mistakes.add_value::<Self>(json);
+        }
+        read
+    }
+}
+
+/// How an argument appears in the audit. A refusal repeats only one that appears as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    AsSent,
+    /// As its length and its digest.
+    Digest,
+    Secret,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +82,7 @@ const NAMES_SHOWN: usize = 256;
 #[derive(Debug)]
 pub struct Taken<A> {
     pub args: A,
-    /// Compact, with secrets replaced. `None`: they may be shown as sent.
+    /// Compact, with secrets and long values replaced. `None`: they may be shown as sent.
     pub shown: Option<Box<RawValue>>,
     pub left_out: Vec<String>,
 }
@@ -65,7 +95,7 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let left_out = if reader.taken < reader.members.len() { reader.leave_out::<A>() } else { Vec::new() };
     match args {
         Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => {
-            let as_it_came = reader.secrets.is_empty() && left_out.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
+            let as_it_came = reader.hidden.is_empty() && left_out.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
             Ok(Taken { args, shown: (!as_it_came).then(|| reader.to_compact()), left_out })
         }
         _ => Err(reader.refuse(&names::<A>())),
@@ -76,13 +106,13 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
 /// unknown arguments that are null. The error shows no values: one may be a former secret.
 pub fn parse_stored<A: Arguments>(raw: &str) -> Result<A, Words> {
     let mut members = members(raw).unwrap_or_default();
-    members.retain(|(_, value)| value.get() != "null");
+    members.retain(|(name, value)| value.get() != "null" || A::NULLABLE.iter().any(|nullable| nullable == name));
     for (name, _) in &mut members {
         if let Some((_, present)) = A::FORMER.iter().find(|(former, _)| former == name) {
             *name = Cow::Borrowed(present);
         }
     }
-    let mut reader = Reader { members, hides_values: true, ..Reader::default() };
+    let mut reader = Reader { members, mistakes: Mistakes::without_values(), ..Reader::default() };
     match A::read(&mut reader) {
         Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => Ok(args),
         _ => Err(reader.refuse(&names::<A>()).what),
@@ -143,9 +173,9 @@ pub struct Reader<'a> {
     taken: usize,
     /// If set, collects the arguments that the tool asks for.
     names: Option<Vec<&'static str>>,
-    secrets: Vec<&'static str>,
-    hides_values: bool,
-    mistakes: Vec<Words>,
+    /// Arguments that do not appear as sent.
+    hidden: Vec<(&'static str, Shown)>,
+    mistakes: Mistakes,
     wrong: Vec<&'static str>,
 }
 
@@ -155,7 +185,7 @@ impl<'a> Reader<'a> {
             Some(json) => self.value(name, json),
             None => {
                 self.wrong.push(name);
-                self.mistakes.push(words!["`", name, "` is required: ", T::describe_values()]);
+                self.mistakes.add_at(&Step::Member(name), || words![" is required: ", T::describe_values()]);
                 None
             }
         }
@@ -164,33 +194,42 @@ impl<'a> Reader<'a> {
     /// Takes an argument that may be absent, null or an empty string.
     pub fn optional<T: Argument>(&mut self, name: &'static str) -> Option<Option<T>> {
         match self.take::<T>(name) {
-            None | Some("null" | "\"\"") => Some(None),
+            None | Some("null") => Some(None),
+            Some("\"\"") if !T::MAY_BE_EMPTY => Some(None),
             Some(json) => self.value(name, json).map(Some),
         }
+    }
+
+    /// Takes an argument that may be absent, or null with a meaning of its own.
+    pub fn nullable<T: Argument>(&mut self, name: &'static str) -> Option<Option<Nullable<T>>> {
+        let is_null = |(member, value): &(Cow<'_, str>, &RawValue)| member == name && value.get() == "null";
+        let is_null = self.members.iter().any(is_null);
+        let read = self.optional::<T>(name)?;
+        Some(read.map(Nullable::Value).or(is_null.then_some(Nullable::Null)))
     }
 
     fn take<T: Argument>(&mut self, name: &'static str) -> Option<&'a str> {
         if let Some(names) = &mut self.names {
             names.push(name);
         }
-        if T::SECRET {
-            self.secrets.push(name);
+        if T::SHOWN != Shown::AsSent {
+            self.hidden.push((name, T::SHOWN));
         }
         let mut found = self.members.iter().filter(|(member, _)| member == name).map(|(_, value)| value.get());
         let (first, second) = (found.next(), found.next());
         self.taken += usize::from(first.is_some());
         if second.is_some() {
-            self.mistakes.push(words!["`", name, "` is given more than once"]);
+            self.mistakes.add_at(&Step::Member(name), || " is given more than once".into());
         }
         first
     }
 
     fn value<T: Argument>(&mut self, name: &'static str, json: &str) -> Option<T> {
-        let read = T::read(json);
+        let from = self.mistakes.next();
+        let read = T::read_parts(json, &mut self.mistakes);
         if read.is_none() {
             self.wrong.push(name);
-            let sent = if T::SECRET || self.hides_values { "what was sent".into() } else { words![Echo::of(json)] };
-            self.mistakes.push(words!["`", name, "`: ", sent, " is not ", T::describe_values()]);
+            self.mistakes.place(from, &Step::Member(name));
         }
         read
     }
@@ -214,11 +253,16 @@ impl<'a> Reader<'a> {
     fn to_compact(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
-            let secret = self.secrets.iter().any(|secret| secret == name);
-            let value = if secret { "\"[secret]\"" } else { value.get() };
-            let long = value.len() > USUAL_VALUE;
-            let short = long.then(|| json::read::<serde_json::Value>(value).ok()).flatten();
-            let value = short.map_or(Cow::Borrowed(value), |short| short.to_string().into());
+            let hidden = self.hidden.iter().find(|(hidden, _)| hidden == name).map(|(_, shown)| shown);
+            let value = match (hidden, value.get()) {
+                (Some(Shown::Secret), _) => "\"[secret]\"".into(),
+                (Some(Shown::Digest), value) if value != "null" => digest(value).into(),
+                (_, value) if value.len() > USUAL_VALUE => {
+                    let short = json::read::<serde_json::Value>(value).ok();
+                    short.map_or(Cow::Borrowed(value), |short| short.to_string().into())
+                }
+                (_, value) => value.into(),
+            };
             object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", &value]);
         }
         object.push_str(if object.is_empty() { "{}" } else { "}" });
@@ -226,13 +270,14 @@ impl<'a> Reader<'a> {
     }
 
     fn refuse(self, known: &[&'static str]) -> ArgumentErrors {
-        let Self { members, taken: _, names: _, secrets: _, hides_values: _, mistakes, wrong } = self;
+        let Self { members, taken: _, names: _, hidden: _, mistakes, wrong } = self;
         let strangers = members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
         let strangers = strangers.map(|(name, _)| words!["`", Echo::of(name), "` is no argument of this tool"]);
-        let (mistaken, mut said) = (mistakes.len(), mistakes);
+        let (mut said, unlisted) = mistakes.say();
+        let mistaken = said.len();
         said.extend(strangers);
         let stranger = said.len() > mistaken;
-        let more = said.len().saturating_sub(MAX_LISTED);
+        let more = said.len().saturating_sub(MAX_LISTED) + unlisted;
         said.truncate(MAX_LISTED);
         if more > 0 {
             said.push(words!["and ", more, " more"]);
@@ -245,6 +290,13 @@ impl<'a> Reader<'a> {
         }
         ArgumentErrors { what: Words::list(&said, "; "), names: list_names(&members), wrong }
     }
+}
+
+/// Describes a text, or JSON as it was sent, by its length and its digest.
+fn digest(json: &str) -> String {
+    let text = read_text(json).unwrap_or(Cow::Borrowed(json));
+    let sha256 = hex::encode(&Sha256::digest(text.as_bytes()));
+    format!("{{\"characters\":{},\"sha256\":\"{sha256}\"}}", text.chars().count())
 }
 
 /// The rule for the strings of a type. Lengths are in characters and include the prefix.
@@ -283,6 +335,13 @@ pub struct NotAllowed(pub &'static str);
 pub trait StringType: Sized {
     const RULE: StringRule;
     const ALLOWED: &'static str;
+    /// True if it is a text with lines, whose content the audit does not show.
+    const IS_TEXT: bool = false;
+}
+
+#[must_use]
+pub const fn form_in_audit<T: StringType>() -> Shown {
+    if T::IS_TEXT { Shown::Digest } else { Shown::AsSent }
 }
 
 /// Returns true if `text` is a value of a generated string type.
@@ -299,6 +358,11 @@ pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -
     if range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
 }
 
+/// Admits finite numbers alone.
+pub fn number(number: f64, range: RangeInclusive<f64>, allowed: &'static str) -> Result<f64, NotAllowed> {
+    if number.is_finite() && range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
+}
+
 pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) -> Option<T> {
     let text = read_text(json)?;
     all.iter().copied().find(|value| name(*value) == text)
@@ -313,6 +377,14 @@ pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Words {
 pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { json::read(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+}
+
+/// Parses a number of JSON.
+#[must_use]
+pub fn read_number(json: &str) -> Option<f64> {
+    /// No number needs more digits.
+    const MAX_CHARS: usize = 64;
+    if json.len() > MAX_CHARS { None } else { json::read(json).ok() }
 }
 
 /// Parses an integer in any JSON notation, up to [`MAX_INTEGER`].
@@ -359,19 +431,34 @@ impl Argument for bool {
     }
 }
 
-impl<T: Argument> Argument for Vec<T> {
-    const SECRET: bool = T::SECRET;
+impl Argument for Timestamp {
     fn read(json: &str) -> Option<Self> {
-        let items: Vec<&RawValue> = json::read(json).ok()?;
-        items.into_iter().map(|item| T::read(item.get())).collect()
+        let text = read_text(json).filter(|text| is_rfc3339(text.as_bytes()))?;
+        json::read(&format!("\"{text}\"")).ok()
     }
     fn describe_values() -> Words {
-        words!["a list, each item ", T::describe_values()]
+        "a time in RFC 3339 such as 2026-12-31T18:00:00Z".into()
     }
 }
 
+/// Returns true for the form of RFC 3339. Readers of ISO 8601 take other forms as well.
+fn is_rfc3339(text: &[u8]) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let fits = |text: &[u8], form: &[u8]| {
+        let fits =
+            |(byte, form): (&u8, &u8)| byte.to_ascii_uppercase() == *form || (*form == b'0' && byte.is_ascii_digit());
+        text.len() == form.len() && text.iter().zip(form).all(fits)
+    };
+    let Some((time, rest)) = text.split_at_checked(FORM.len()) else { return false };
+    let fraction = rest.strip_prefix(b".").map_or(0, |rest| 1 + rest.iter().take_while(|b| b.is_ascii_digit()).count());
+    let zone = &rest[fraction..];
+    let is_zone = fits(zone, b"Z") || fits(zone, b"+00:00") || fits(zone, b"-00:00");
+    fits(time, FORM) && (fraction == 0 || (2..=10).contains(&fraction)) && is_zone
+}
+
 impl<T: Argument + Zeroize> Argument for Secret<T> {
-    const SECRET: bool = true;
+    const SHOWN: Shown = Shown::Secret;
+    const MAY_BE_EMPTY: bool = T::MAY_BE_EMPTY;
     fn read(json: &str) -> Option<Self> {
         T::read(json).map(Self::new)
     }

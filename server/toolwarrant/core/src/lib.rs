@@ -17,6 +17,7 @@ pub mod handler;
 pub mod lease;
 pub mod limit;
 pub mod nonces;
+pub mod outside;
 pub mod page;
 pub mod passes;
 pub mod permissions;

@@ -43,7 +43,7 @@ pub use toolwarrant_macros::contract;
 /// The contract as data. `contract!` generates it.
 pub mod contract {
     pub use toolwarrant_core::advice::Advice;
-    pub use toolwarrant_core::args::admits;
+    pub use toolwarrant_core::args::{NotAllowed, Nullable, admits};
     pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
     pub use toolwarrant_core::pipeline::{Handlers, MakesNoTasks};
 }
@@ -55,9 +55,10 @@ pub mod rendered {
 
 /// Text of this program, of a vendor, or secret.
 pub mod text {
-    pub use toolwarrant_base::text::{NoWebUrl, Remark, Secret, Untrusted, WebUrl, deceives};
+    pub use toolwarrant_base::text::{NoWebUrl, Remark, Secret, Untrusted, UntrustedText, WebUrl, deceives};
     pub use toolwarrant_base::wording::{Ours, Words};
     pub use toolwarrant_base::words;
+    pub use toolwarrant_core::outside::{UntrustedJson, UntrustedMap};
 }
 
 /// Tables of the configuration file, and the credentials that they name.

@@ -13,7 +13,7 @@ use crate::source::{RESERVED, SERVICE, TYPES};
 use std::collections::HashSet;
 
 pub(super) fn check_values(files: &Files, report: &mut Report) {
-    let values = files.types.r#type.iter().filter_map(|(_, ty)| ty.values.as_ref());
+    let values = files.types.r#type.iter().filter_map(|(_, ty)| ty.values.as_ref()?.members());
     let capabilities = files.service.resource.iter().filter_map(|(_, resource)| resource.capability.as_ref());
     let declared = values.map(|named| (TYPES, named)).chain(capabilities.map(|named| (SERVICE, named)));
     for (file, name) in declared.flat_map(|(file, named)| named.keys().map(move |name| (file, name))) {

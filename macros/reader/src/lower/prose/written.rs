@@ -75,7 +75,7 @@ pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec
     }
     for (_, ty) in types.r#type.iter() {
         let fields = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
-        let values = ty.values.iter().flat_map(Named::iter).map(|(_, doc)| doc);
+        let values = ty.values.iter().filter_map(|values| values.members()).flat_map(Named::iter).map(|(_, doc)| doc);
         all.extend([&ty.doc].into_iter().chain(fields).chain(values).map(|text| text_of(TYPES, text, None)));
     }
     for (n, tool) in tools_of(files) {
@@ -163,7 +163,12 @@ pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
         known.extend(error.fields.iter().flat_map(Named::names));
     }
     for (_, ty) in types.r#type.iter() {
-        known.extend(ty.fields.iter().flat_map(Named::names).chain(ty.values.iter().flat_map(Named::names)));
+        known.extend(
+            ty.fields
+                .iter()
+                .flat_map(Named::names)
+                .chain(ty.values.iter().filter_map(|values| values.members()).flat_map(Named::names)),
+        );
     }
     for tool in tools.iter().flat_map(|(_, file)| &file.tool) {
         known.insert(tool.name.as_str());

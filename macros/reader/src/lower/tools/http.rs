@@ -66,13 +66,19 @@ impl Lowering<'_> {
             }
             before.push(parameter);
         }
-        let Some((name, methods)) = effect.map(methods) else { return Some(http) };
-        if !methods.contains(&http.method.as_str()) {
+        let free = args.lowered.iter().filter(|field| !before.contains(&field.name.as_str()));
+        let unfit: Vec<_> = free.filter_map(|field| Some((field, unfit_for_query(field)?))).collect();
+        let Some((name, methods)) = effect.map(|effect| methods(effect, !unfit.is_empty())) else { return Some(http) };
+        let is_plain_read = name == "read" && http.method == "GET";
+        if !methods.contains(&http.method.as_str()) && !is_plain_read {
             let help = Some(format!("use {}", methods.join(" or ")));
             self.add(Rule::Http, raw, format!("{} does not fit the effect `{name}`", http.method), help);
         } else if !http.has_body() {
-            let free = args.lowered.iter().filter(|field| !before.contains(&field.name.as_str()));
-            free.for_each(|field| self.in_query(raw, field, methods));
+            let with_body: Vec<_> = methods.iter().filter(|method| **method != "DELETE").copied().collect();
+            for (field, what) in unfit {
+                let help = format!("use {}, whose arguments stand in the body", with_body.join(" or "));
+                self.add(Rule::Http, raw, format!("`{}` {what}", field.name), Some(help));
+            }
         }
         Some(http)
     }
@@ -83,8 +89,8 @@ impl Lowering<'_> {
             Ok(Some(field)) if field.optional => {
                 ("stands in the path but is optional", "require it, or take it out of the path".to_owned())
             }
-            Ok(Some(field)) if matches!(field.ty, Type::List(_)) => {
-                ("stands in the path but is a list", "take it out of the path".to_owned())
+            Ok(Some(field)) if field.ty.needs_body() => {
+                ("stands in the path but is a text or has parts", "take it out of the path".to_owned())
             }
             Ok(Some(field)) if field.secret => (
                 "is secret, and paths are written to logs on their way",
@@ -94,18 +100,14 @@ impl Lowering<'_> {
         };
         self.add(Rule::Http, raw, format!("`{{{parameter}}}` {what}"), Some(help));
     }
+}
 
-    fn in_query(&mut self, raw: &At<String>, field: &Field, methods: &[&str]) {
-        let what = match (matches!(field.ty, Type::List(_)), field.secret) {
-            (_, true) => "is secret, and queries are written to logs on their way",
-            (true, _) => "is a list, which no query can hold",
-            _ => return,
-        };
-        let help = match methods.contains(&"PUT") {
-            true => "use PUT or POST, whose arguments stand in the body",
-            false => "leave the argument out, or `http`: a read has no body",
-        };
-        self.add(Rule::Http, raw, format!("`{}` {what}", field.name), Some(help.to_owned()));
+fn unfit_for_query(field: &Field) -> Option<&'static str> {
+    match &field.ty {
+        _ if field.secret => Some("is secret, and queries are written to logs on their way"),
+        Type::List(_) => Some("is a list, which no query can hold"),
+        ty if ty.needs_body() => Some("is a text or has parts, which no query can hold"),
+        _ => None,
     }
 }
 
@@ -116,8 +118,10 @@ fn read(raw: &str) -> Option<Http> {
     sound.then(|| Http { method: method.to_owned(), path: path.to_owned() })
 }
 
-fn methods(effect: &EffectSpec) -> (&'static str, &'static [&'static str]) {
+/// A read has a body only if an argument needs one.
+fn methods(effect: &EffectSpec, needs_body: bool) -> (&'static str, &'static [&'static str]) {
     match effect {
+        EffectSpec::Read if needs_body => ("read", &["POST"]),
         EffectSpec::Read => ("read", &["GET"]),
         EffectSpec::ReadTask => ("read_task", &["GET"]),
         EffectSpec::Act(_) => ("act", &["POST", "PUT", "PATCH", "DELETE"]),

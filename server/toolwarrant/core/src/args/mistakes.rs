@@ -1,0 +1,87 @@
+//! The mistakes in arguments, each with its place: `edits[2].oldText`.
+
+use super::{Argument, MAX_LISTED, Shown};
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
+
+/// The mistakes found so far, as many as a refusal lists.
+#[derive(Debug, Default)]
+pub struct Mistakes {
+    listed: Vec<Mistake>,
+    more: usize,
+    hides_values: bool,
+}
+
+#[derive(Debug)]
+struct Mistake {
+    /// The innermost first.
+    place: Vec<Step>,
+    what: Words,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Member(&'static str),
+    Item(usize),
+    /// A name that the client chose.
+    Name(Echo),
+}
+
+impl Mistakes {
+    pub(super) fn without_values() -> Self {
+        Self { hides_values: true, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    /// Returns the position of the next mistake, for [`Self::place`].
+    pub(super) fn next(&self) -> usize {
+        self.listed.len()
+    }
+
+    pub(super) fn add(&mut self, what: impl FnOnce() -> Words) {
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(Mistake { place: Vec::new(), what: what() });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn add_at(&mut self, step: &Step, what: impl FnOnce() -> Words) {
+        let from = self.next();
+        self.add(what);
+        self.place(from, step);
+    }
+
+    pub(super) fn add_value<T: Argument>(&mut self, json: &str) {
+        let is_hidden = T::SHOWN != Shown::AsSent || self.hides_values;
+        self.add(|| {
+            let sent = if is_hidden { "what was sent".into() } else { words![Echo::of(json)] };
+            words![": ", sent, " is not ", T::describe_values()]
+        });
+    }
+
+    /// Places the mistakes since `from` below a step.
+    pub(super) fn place(&mut self, from: usize, step: &Step) {
+        self.listed[from..].iter_mut().for_each(|mistake| mistake.place.push(step.clone()));
+    }
+
+    /// Returns each mistake in words, and the number of those that are not listed.
+    pub(super) fn say(self) -> (Vec<Words>, usize) {
+        (self.listed.into_iter().map(Mistake::say).collect(), self.more)
+    }
+}
+
+impl Mistake {
+    fn say(self) -> Words {
+        let steps = self.place.into_iter().rev().enumerate().map(|(n, step)| match step {
+            Step::Member(name) if n == 0 => name.into(),
+            Step::Member(name) => words![".", name],
+            Step::Item(item) => words!["[", item, "]"],
+            Step::Name(name) => words![".", name],
+        });
+        words!["`", Words::list(&steps.collect::<Vec<_>>(), ""), "`", self.what]
+    }
+}

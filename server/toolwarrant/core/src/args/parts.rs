@@ -1,0 +1,159 @@
+//! Arguments with parts: lists, objects and maps, and free JSON. Hosts of agents send some of them
+//! as a string of JSON, which is read once as what it contains.
+
+use super::mistakes::Step;
+use super::{Argument, Arguments, Mistakes, NotAllowed, Reader, Shown, names, read_text};
+use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::mem;
+use toolwarrant_base::json;
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
+use toolwarrant_common::JSON_LEVELS;
+
+fn unquote(json: &str) -> Cow<'_, str> {
+    read_text(json).unwrap_or(Cow::Borrowed(json))
+}
+
+impl<T: Argument> Argument for Vec<T> {
+    const SHOWN: Shown = T::SHOWN;
+    fn read(json: &str) -> Option<Self> {
+        Self::read_parts(json, &mut Mistakes::without_values())
+    }
+    fn describe_values() -> Words {
+        words!["a list, each item ", T::describe_values()]
+    }
+    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        read_list::<T, Self>(json, usize::MAX, mistakes)
+    }
+}
+
+/// A list of at most `MAX` items.
+#[derive(Debug)]
+pub struct AtMost<T, const MAX: usize>(pub Vec<T>);
+
+impl<T: Argument, const MAX: usize> Argument for AtMost<T, MAX> {
+    const SHOWN: Shown = T::SHOWN;
+    fn read(json: &str) -> Option<Self> {
+        Self::read_parts(json, &mut Mistakes::without_values())
+    }
+    fn describe_values() -> Words {
+        words!["a list of at most ", MAX, ", each item ", T::describe_values()]
+    }
+    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        read_list::<T, Self>(json, MAX, mistakes).map(Self)
+    }
+}
+
+fn read_list<T: Argument, L: Argument>(json: &str, max: usize, mistakes: &mut Mistakes) -> Option<Vec<T>> {
+    let text = unquote(json);
+    let items: Option<Vec<&RawValue>> = json::read(&text).ok();
+    let Some(items) = items.filter(|items| items.len() <= max) else {
+        mistakes.add_value::<L>(json);
+        return None;
+    };
+    let mut read = Vec::with_capacity(items.len());
+    for (n, item) in items.iter().enumerate() {
+        let from = mistakes.next();
+        read.extend(T::read_parts(item.get(), mistakes));
+        mistakes.place(from, &Step::Item(n));
+    }
+    (read.len() == items.len()).then_some(read)
+}
+
+/// Reads an object of the contract. In contrast to the arguments themselves, it takes no member
+/// that the contract does not have.
+pub fn read_object<A: Arguments + Argument>(json: &str, mistakes: &mut Mistakes) -> Option<A> {
+    let text = unquote(json);
+    let Some(members) = json::members(&text) else {
+        mistakes.add_value::<A>(json);
+        return None;
+    };
+    let mut reader = Reader { members, mistakes: mem::take(mistakes), ..Reader::default() };
+    let read = <A as Arguments>::read(&mut reader);
+    let Reader { members, taken, mistakes: found, .. } = reader;
+    *mistakes = found;
+    if taken == members.len() {
+        return read;
+    }
+    let known = names::<A>();
+    for (name, _) in members.iter().filter(|(name, _)| !known.iter().any(|known| known == name)) {
+        let taken = || known.iter().map(|name| words!["`", *name, "`"]).collect::<Vec<_>>();
+        let what = || words![" is no member here; it takes ", Words::list(&taken(), ", ")];
+        mistakes.add_at(&Step::Name(Echo::of(name)), what);
+    }
+    None
+}
+
+/// Reads the members of a map `M`.
+pub fn read_map<V: Argument, M: Argument>(
+    json: &str,
+    max: usize,
+    mistakes: &mut Mistakes,
+) -> Option<BTreeMap<String, V>> {
+    let text = unquote(json);
+    let Some(members) = json::members(&text).filter(|members| members.len() <= max) else {
+        mistakes.add_value::<M>(json);
+        return None;
+    };
+    let (mut map, count) = (BTreeMap::new(), members.len());
+    for (name, value) in members {
+        let (from, step) = (mistakes.next(), Step::Name(Echo::of(&name)));
+        let read = V::read_parts(value.get(), mistakes);
+        mistakes.place(from, &step);
+        match (map.entry(name.into_owned()), read) {
+            (Entry::Occupied(_), _) => mistakes.add_at(&step, || " is given more than once".into()),
+            (Entry::Vacant(entry), Some(value)) => drop(entry.insert(value)),
+            (Entry::Vacant(_), None) => {}
+        }
+    }
+    (map.len() == count).then_some(map)
+}
+
+/// Reads free JSON.
+#[must_use]
+pub fn read_json(json: &str, max_bytes: usize) -> Option<Box<str>> {
+    check_json(&unquote(json), max_bytes, "").ok()
+}
+
+/// Checks free JSON against the contract.
+pub fn check_json(text: &str, max_bytes: usize, allowed: &'static str) -> Result<Box<str>, NotAllowed> {
+    let is_allowed = text.len() <= max_bytes && json::is_plain_object(text, JSON_LEVELS);
+    if is_allowed { Ok(text.into()) } else { Err(NotAllowed(allowed)) }
+}
+
+/// Writes free JSON as it is.
+pub fn serialize_json<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    json::read::<&RawValue>(text).map_err(S::Error::custom)?.serialize(to)
+}
+
+/// The value of an optional argument for which null differs from absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Nullable<T> {
+    /// The client sent null.
+    Null,
+    /// The client sent a value.
+    Value(T),
+}
+
+impl<T> Nullable<T> {
+    /// Changes the value.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Nullable<U> {
+        match self {
+            Self::Null => Nullable::Null,
+            Self::Value(value) => Nullable::Value(change(value)),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Nullable<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => to.serialize_none(),
+            Self::Value(value) => value.serialize(to),
+        }
+    }
+}
