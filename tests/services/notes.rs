@@ -7,6 +7,8 @@ mod contract {
 use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, outcome, read, serve_service};
 use crate::wire::authority::{TAKEN, take};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use contract::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,7 +16,8 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use tokio::sync::Semaphore;
 use toolwarrant::Service;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Reply, Resource, Target, Unresolved};
+use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Picture, Reply, Resource, Target, Unresolved};
+use toolwarrant::text::Untrusted;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::toolsets::Toolsets;
 
@@ -80,6 +83,15 @@ impl NotesTools for Desk {
         self.change(note_id, Way::Done).await.map_err(|why| ReplaceNoteError::Internal(why.into()))
     }
 
+    async fn read_note(
+        &self,
+        _: &Call<'_>,
+        ReadNoteArgs { note_id }: ReadNoteArgs,
+    ) -> Result<Reply<Page>, ReadNoteError> {
+        let text = Untrusted::clean("Milk, \"bread\"\u{202e} & \\ ink");
+        Ok(Page { note_id, text, changes: self.changes.load(Relaxed) }.into())
+    }
+
     async fn drop_note(
         &self,
         _: &Call<'_>,
@@ -89,13 +101,20 @@ impl NotesTools for Desk {
     }
 }
 
+/// Both have 16 x 16 pixels.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAHUlEQVR4nGNg4JfTtfGOyqxon7Z0y+FLDxlGtgAAibZwgRWTlC0AAAAASUVORK5CYII=";
+const JPEG: &str = "/9j/4AAQSkZJRgABAgAAAQABAAD/2wBDACgcHiMeGSgjISMtKygwPGRBPDc3PHtYXUlkkYCZlo+AjIqgtObDoKrarYqMyP/L2u71////m8H////6/+b9//j/wgALCAAQABABAREA/8QAFAABAAAAAAAAAAAAAAAAAAAABP/aAAgBAQAAAAE7Bs//xAAVEAEBAAAAAAAAAAAAAAAAAAAAAv/aAAgBAQABBQKUpS//xAAUEAEAAAAAAAAAAAAAAAAAAAAg/9oACAEBAAY/Ah//xAAUEAEAAAAAAAAAAAAAAAAAAAAg/9oACAEBAAE/IR//2gAIAQEAAAAQ/wD/xAAVEAEBAAAAAAAAAAAAAAAAAAAAQf/aAAgBAQABPxCEIQ//2Q==";
+
 impl SketchesTools for Desk {
     async fn draw_sketch(
         &self,
         _: &Call<'_>,
-        DrawSketchArgs { note_id }: DrawSketchArgs,
+        DrawSketchArgs { note_id, form }: DrawSketchArgs,
     ) -> Result<Reply<Sketch>, DrawSketchError> {
-        Ok(Sketch { note_id }.into())
+        let bytes = STANDARD.decode(if form == Form::Jpeg { JPEG } else { PNG }).expect("base64");
+        let length = if form == Form::Torn { bytes.len() / 2 } else { bytes.len() };
+        let sketch = Picture::read(&bytes[..length]).await.map_err(DrawSketchError::Internal)?;
+        Ok(Sketch { note_id, sketch }.into())
     }
 }
 
@@ -162,8 +181,8 @@ async fn a_signed_act_has_its_own_methods_and_a_nonce_does_it_once() {
         assert_eq!((again.status, &again.body["code"]), (401, &json!("unauthenticated")), "{method}: {again:?}");
         assert_eq!(desk.changes.load(Relaxed), before + 1, "{method}");
     }
-    let refused = server.v1(&server.sign(&key, "GET", "/v1/notes/n-1")).await;
-    assert_eq!((refused.status, refused.header("allow")), (405, Some("PATCH, PUT, DELETE")));
+    let refused = server.v1(&server.sign(&key, "GET", "/v1/notes/n-1/lines")).await;
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")));
     let plain =
         server.sign(&key, "PATCH", "/v1/notes/n-1").body(json!({"title": "A"})).header("content-type", "text/plain");
     assert_eq!(server.v1(&plain).await.status, 415);
@@ -227,7 +246,7 @@ async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its
             let is_told = offered && may_edit;
             let listed = server.list(key).await;
             assert_eq!(listed.iter().any(|tool| tool["name"] == "draw_sketch"), is_told);
-            assert_eq!(listed.len(), usize::from(may_edit) * 4 + usize::from(is_told));
+            assert_eq!(listed.len(), 1 + usize::from(may_edit) * 4 + usize::from(is_told));
             let hello = server.rpc(key, "initialize", json!({"protocolVersion": "2025-06-18"})).await;
             let instructions = hello["result"]["instructions"].as_str().expect("text");
             assert_eq!(instructions.contains("draw_sketch"), is_told, "{instructions}");
@@ -235,7 +254,7 @@ async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its
             let answer = server.rpc(key, "tools/call", params).await;
             let signed = server.v1(&server.sign(key, "GET", path)).await;
             match (offered, may_edit) {
-                (true, true) => assert_eq!((outcome(&answer), signed.status), (Ok(json!({"note_id": "n-1"})), 200)),
+                (true, true) => assert_eq!((&answer["result"]["isError"], signed.status), (&json!(false), 200)),
                 (true, false) => {
                     assert_eq!(outcome(&answer).expect_err("refused")["code"], "forbidden");
                     assert_eq!((signed.status, &signed.body["code"]), (403, &json!("forbidden")));
@@ -254,4 +273,52 @@ async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its
     }
     let unknown = Toolsets::find(&CATALOGUE, ["sketch"]).expect_err("unknown");
     assert_eq!(unknown, "there is no toolset `sketch`; there are sketches");
+}
+
+/// Hosts drop text and pictures that stand beside structured content.
+#[tokio::test]
+async fn a_body_is_a_block_of_its_own_in_every_revision_and_a_field_under_v1() {
+    let (server, [key, _], _) = serve_with(&["sketches"]).await;
+    let text = "Milk, \"bread\" & \\ ink";
+    let blocks = [
+        ("read_note", json!({}), json!({"note_id": "n-1", "changes": 0}), json!({"type": "text", "text": text})),
+        (
+            "draw_sketch",
+            json!({}),
+            json!({"note_id": "n-1"}),
+            json!({"type": "image", "data": PNG, "mimeType": "image/png"}),
+        ),
+        (
+            "draw_sketch",
+            json!({"form": "jpeg"}),
+            json!({"note_id": "n-1"}),
+            json!({"type": "image", "data": JPEG, "mimeType": "image/jpeg"}),
+        ),
+    ];
+    for revision in Revision::ALL {
+        let (_, listed) = ask(&server, &key, revision, "tools/list", json!({})).await;
+        for (tool, arguments, rest, block) in &blocks {
+            let mut tools = listed["result"]["tools"].as_array().into_iter().flatten();
+            let shown = tools.find(|shown| shown["name"] == *tool).expect("listed");
+            assert!(shown.get("outputSchema").is_none(), "{shown}");
+            assert!(shown["description"].as_str().is_some_and(|text| text.contains("as a block of its own")));
+            let mut arguments = arguments.clone();
+            (arguments["note_id"], arguments["colour"]) = ("n-1".into(), "blue".into());
+            let call = json!({"name": tool, "arguments": arguments});
+            let (_, answer) = ask(&server, &key, revision, "tools/call", call).await;
+            let result = &answer["result"];
+            assert!(result.get("structuredContent").is_none() && result["isError"] == false, "{answer}");
+            let content = result["content"].as_array().expect("blocks");
+            let first = content[0]["text"].as_str().expect("text");
+            assert_eq!(serde_json::from_str::<Value>(first).expect("JSON"), *rest, "{answer}");
+            assert_eq!((&content[1], content.len()), (block, 3), "{answer}");
+            assert!(content[2]["text"].to_string().contains("colour"), "{answer}");
+        }
+    }
+    let page = server.v1(&server.sign(&key, "GET", "/v1/notes/n-1")).await;
+    assert_eq!(page.body, json!({"note_id": "n-1", "text": text, "changes": 0}));
+    let sketch = server.v1(&server.sign(&key, "GET", "/v1/notes/n-1/sketch?form=jpeg")).await;
+    assert_eq!(sketch.body, json!({"note_id": "n-1", "sketch": JPEG}));
+    let torn = server.call(&key, "draw_sketch", json!({"note_id": "n-1", "form": "torn"})).await;
+    assert_eq!(torn.expect_err("it is torn")["code"], "internal");
 }

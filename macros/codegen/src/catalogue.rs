@@ -6,8 +6,8 @@ use crate::words::{self, advice};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use toolwarrant_reader::model::{
-    Contract, EffectSpec, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec,
-    ToolSpec, ToolsetSpec,
+    BodySpec, Contract, EffectSpec, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec,
+    TaskSpec, ToolSpec, ToolsetSpec,
 };
 use toolwarrant_reader::{OUTCOME_UNKNOWN, ROLES, description, input_schema, instructions, output_schema, schema_text};
 
@@ -190,6 +190,11 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
             quote!(task(#idempotent))
         }
     };
+    let body = option(
+        tool.body
+            .as_ref()
+            .map(|BodySpec { field, is_picture }| quote!(BodyDef { field: #field, is_picture: #is_picture })),
+    );
     let toolset = option(tool.toolset.as_ref().map(|toolset| Literal::usize_unsuffixed(toolset.index)));
     let right = Literal::u64_unsuffixed(1 << tool.right);
     let acts = matches!(tool.effect, EffectSpec::Act(_));
@@ -211,6 +216,7 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
             secrets: &[#(#secrets),*],
             input_schema: #input,
             output_schema: #output,
+            body: #body,
             task: #task,
         }
     }

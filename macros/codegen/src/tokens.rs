@@ -71,6 +71,7 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
         Type::Boolean => quote!(bool),
         Type::Timestamp => quote!(rt::Timestamp),
         Type::Url => quote!(rt::text::WebUrl),
+        Type::Picture => quote!(rt::picture::Picture),
         Type::Named(named) => {
             let name = ident(&named.name);
             quote!(#name)

@@ -4,7 +4,7 @@
 //! choose the tool and to call it correctly. The schemas explain arguments, the message of a
 //! failure its remedy, and [`reference()`](crate::reference()) everything.
 
-use crate::model::{Contract, EffectSpec, ErrorCode, HintsSpec, Kind, StringSpec, ToolSpec, Type};
+use crate::model::{Contract, EffectSpec, ErrorCode, Field, HintsSpec, Kind, StringSpec, ToolSpec, Type};
 use crate::names::{fill_resource, noun};
 use std::sync::Arc;
 
@@ -76,8 +76,14 @@ fn returns(tool: &ToolSpec) -> String {
     if !tool.returns.is_empty() || tool.task().is_some() {
         return tool.returns.clone();
     }
-    let names = fields.iter().map(|field| field.name.as_str());
-    format!("Returns {}.", names.collect::<Vec<_>>().join(", "))
+    let is_body = |field: &&Field| tool.body.as_ref().is_some_and(|body| body.field == field.name);
+    let names: Vec<_> = fields.iter().filter(|field| !is_body(field)).map(|field| field.name.as_str()).collect();
+    let names = names.join(", ");
+    match &tool.body {
+        None => format!("Returns {names}."),
+        Some(body) if names.is_empty() => format!("Returns {} as a block of its own.", body.field),
+        Some(body) => format!("Returns {names}; then {} as a block of its own.", body.field),
+    }
 }
 
 fn notes(tool: &ToolSpec) -> String {
@@ -107,6 +113,7 @@ pub fn describe_values(ty: &Type) -> String {
         Type::Boolean => "true or false".to_owned(),
         Type::Timestamp => "a time in RFC 3339".to_owned(),
         Type::Url => "an https URL".to_owned(),
+        Type::Picture => "a picture".to_owned(),
         Type::List(inner) => format!("a list, each item {}", describe_values(inner)),
         Type::Named(named) => match &named.kind {
             Kind::String(rule) => describe_string(rule),

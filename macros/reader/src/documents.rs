@@ -49,7 +49,10 @@ pub fn list_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String
     let annotations = annotations(tool);
     let (title, output) = match form {
         ListForm::Plain => (String::new(), String::new()),
-        ListForm::WithOutputs => (format!(",\"title\":{title}"), format!(",\"outputSchema\":{output}")),
+        ListForm::WithOutputs => {
+            let output = tool.body.is_none().then(|| format!(",\"outputSchema\":{output}"));
+            (format!(",\"title\":{title}"), output.unwrap_or_default())
+        }
     };
     format!(
         "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
@@ -68,7 +71,7 @@ fn annotations(tool: &ToolSpec) -> Value {
 }
 
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
-    json!({
+    let mut shown = json!({
         "name": tool.name,
         "title": tool.title,
         // One item for each sentence, so that a review sees which one has changed.
@@ -76,7 +79,11 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),
         "annotations": annotations(tool),
-    })
+    });
+    if let (Some(_), Some(members)) = (&tool.body, shown.as_object_mut()) {
+        members.shift_remove("outputSchema");
+    }
+    shown
 }
 
 fn twin(Http { method, path }: &Http) -> String {

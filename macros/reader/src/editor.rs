@@ -17,7 +17,7 @@ pub(crate) fn schemas(contract: &Contract) -> [(&'static str, Value); 5] {
     schemas.map(|(name, schema)| (name, add_names(schema, contract)))
 }
 
-const PLAIN: [&str; 5] = ["string", "integer", "boolean", "timestamp", "url"];
+const PLAIN: [&str; 6] = ["string", "integer", "boolean", "timestamp", "url", "picture"];
 
 fn add_names(mut schema: Value, contract: &Contract) -> Value {
     for (keys, names) in names(contract) {

@@ -14,7 +14,8 @@ pub(crate) enum Extent {
 
 pub(crate) fn fits(ty: &Type, value: &Value, extent: Extent) -> Result<(), String> {
     let fits = match (ty, value) {
-        (Type::String | Type::Timestamp | Type::Url, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
+        (Type::String | Type::Timestamp | Type::Url | Type::Picture, Value::String(_))
+        | (Type::Boolean, Value::Bool(_)) => true,
         (Type::Integer, Value::Number(number)) => {
             number.as_i64().is_some_and(|n| (-MAX_INTEGER..=MAX_INTEGER).contains(&n))
         }

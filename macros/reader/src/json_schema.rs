@@ -137,6 +137,7 @@ fn value(ty: &Type, detail: Detail) -> Value {
         Type::Integer => json!({"type": "integer"}),
         Type::Boolean => json!({"type": "boolean"}),
         Type::Timestamp => json!({"type": "string", "format": "date-time"}),
+        Type::Picture => json!({"type": "string", "contentEncoding": "base64"}),
         Type::Url if detail == Detail::Form => json!({"type": "string", "format": "uri"}),
         Type::Url => json!({"type": "string", "format": "uri", "pattern": URL_PATTERN, "maxLength": URL_MAX_CHARS}),
         Type::Named(ty) => schema_of_named(ty, detail),

@@ -215,6 +215,7 @@ pub enum Type {
     Boolean,
     Timestamp,
     Url,
+    Picture,
     Named(Arc<NamedType>),
     List(Box<Type>),
 }
@@ -244,7 +245,7 @@ impl Type {
             Self::Named(named) => {
                 matches!(named.kind, Kind::Text(_) | Kind::Object(_) | Kind::Map { .. } | Kind::Json(_))
             }
-            Self::String | Self::Integer | Self::Boolean | Self::Timestamp | Self::Url => false,
+            Self::String | Self::Integer | Self::Boolean | Self::Timestamp | Self::Url | Self::Picture => false,
         }
     }
 
@@ -320,6 +321,8 @@ pub struct ToolSpec {
     pub args: Vec<Field>,
     /// A named type or, for tools of tasks, a derived one.
     pub result: Arc<NamedType>,
+    /// The field of the result that leaves as a block of its own.
+    pub body: Option<BodySpec>,
     pub own_errors: Vec<Arc<ErrorCode>>,
     pub errors: Vec<Arc<ErrorCode>>,
     pub examples: Vec<Example>,
@@ -368,6 +371,12 @@ pub struct HintsSpec {
     pub destructive: bool,
     pub idempotent: bool,
     pub open_world: bool,
+}
+
+#[derive(Debug)]
+pub struct BodySpec {
+    pub field: String,
+    pub is_picture: bool,
 }
 
 #[derive(Debug)]

@@ -266,8 +266,8 @@ tables!(
     /// A field of an object or an argument of a tool.
     Field {
         /// `string`, `integer`, `boolean`, `timestamp`, a named type, or one of these in brackets
-        /// for a list. Results can also have `url`, which is an https address. The framework has
-        /// named types of its own, such as `TaskId` and `TaskStatus`.
+        /// for a list. Results can also have `url`, which is an https address, and `picture`, a PNG
+        /// or a JPEG. The framework has named types of its own, such as `TaskId` and `TaskStatus`.
         r#type: At<String>,
         /// Its meaning.
         doc: At<String>,
@@ -322,6 +322,9 @@ tables!(
         http: Option<At<String>>,
         /// The named object of its result. The result of a task is derived.
         result: Option<At<String>>,
+        /// The field of the result that leaves as a block of its own, after one with the others: a
+        /// text or a picture. Then clients get no output schema and no structured content.
+        body: Option<At<String>>,
         /// Errors that the handler itself returns.
         errors: Option<Vec<At<String>>>,
         /// Its purpose.

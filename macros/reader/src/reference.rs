@@ -90,6 +90,7 @@ fn kind(ty: &Type) -> String {
         Type::Boolean => "boolean".to_owned(),
         Type::Timestamp => "RFC 3339 time in UTC".to_owned(),
         Type::Url => "https URL, or http on this machine".to_owned(),
+        Type::Picture => "PNG or JPEG".to_owned(),
         Type::List(inner) => kind(inner),
         Type::Named(named) => match &named.kind {
             Kind::String(_) | Kind::Text(_) => "string".to_owned(),

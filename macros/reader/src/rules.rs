@@ -116,6 +116,9 @@ rules! {
     UnmarkedText = "unmarked-text",
     /// A field that may be null says what null means.
     UnexplainedNull = "unexplained-null",
+    /// The body of a tool is a field of its result: a text, or a picture. No other field is a
+    /// picture.
+    Body = "body",
     /// An example fits the schemas of its tool.
     Example = "example",
     /// An HTTP twin is `METHOD /v1/path`, its method fits the effect, and each argument is allowed

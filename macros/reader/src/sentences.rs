@@ -114,7 +114,7 @@ pub(crate) fn join(sentences: &[SentenceSpec]) -> String {
     sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
+pub(crate) fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     let Kind::Object(fields) = &result.kind else { return false };
     fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
 }

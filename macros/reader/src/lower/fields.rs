@@ -146,7 +146,7 @@ fn levels(ty: &Type) -> usize {
     }
 }
 
-fn is_text(ty: &Type) -> bool {
+pub(super) fn is_text(ty: &Type) -> bool {
     match ty {
         Type::String => true,
         Type::Named(named) => matches!(named.kind, Kind::String(_) | Kind::Text(_)),

@@ -128,8 +128,13 @@ fn map_values(
         return None;
     };
     let ty = types.ty(TYPES, &written.with(name.to_owned()), report)?;
-    if matches!(ty, Type::List(_) | Type::Url) {
-        report.add(Rule::Bounds, at(TYPES, written.span()), "the values of a map are no lists and no addresses", None);
+    if matches!(ty, Type::List(_) | Type::Url | Type::Picture) {
+        report.add(
+            Rule::Bounds,
+            at(TYPES, written.span()),
+            "the values of a map are no lists, addresses or pictures",
+            None,
+        );
     }
     if place == FieldPlace::Result && ty.as_named().is_some() && any_text(&ty) && !is_free(&ty) {
         let help = Some("give it a `charset`, or use `string` or a text".to_owned());

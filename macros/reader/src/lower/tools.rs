@@ -1,6 +1,7 @@
 //! Lowers tools: resolves the names that they use and derives the parts that a contract does not
 //! write.
 
+mod body;
 mod http;
 mod lowering;
 mod reading;
@@ -139,6 +140,7 @@ impl Lowering<'_> {
         let result = self.result(raw, effect.as_ref(), lowered_target.as_ref());
         let (permission, toolset, target, effect) = (permission?, toolset?, lowered_target?, effect?);
         let (http, own_errors, result) = (http?, own_errors?, result?);
+        let body = self.body(raw, &effect, &result)?;
         let (title, summary, use_when) = (title?, summary?, use_when?);
         // If an argument could not be lowered, every example would seem to have an unknown one.
         let whole = arguments.lowered.len() == arguments.names.len();
@@ -162,6 +164,7 @@ impl Lowering<'_> {
             notes,
             args: arguments.lowered,
             result,
+            body,
             own_errors,
             examples,
         };

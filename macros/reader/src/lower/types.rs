@@ -177,7 +177,7 @@ impl Types {
     fn is_argument(&self, ty: &Type) -> bool {
         match ty {
             Type::String | Type::Integer | Type::Boolean | Type::Timestamp => true,
-            Type::Url => false,
+            Type::Url | Type::Picture => false,
             Type::Named(named) => !matches!(named.kind, Kind::Object(_)) || self.sent.contains(&named.name),
             Type::List(inner) => !matches!(**inner, Type::List(_)) && self.is_argument(inner),
         }
@@ -191,6 +191,7 @@ impl Types {
             "boolean" => Type::Boolean,
             "timestamp" => Type::Timestamp,
             "url" => Type::Url,
+            "picture" => Type::Picture,
             inner => match self.find(inner) {
                 Some(found) => Type::Named(found),
                 None if self.is_noted(inner) => return None,
@@ -201,7 +202,7 @@ impl Types {
                     return None;
                 }
                 None => {
-                    let basic = ["string", "integer", "boolean", "timestamp", "url"];
+                    let basic = ["string", "integer", "boolean", "timestamp", "url", "picture"];
                     let known = self.done.iter().map(|ty| ty.name.as_str()).chain(basic);
                     report.unknown(Rule::UnknownType, at(file, name.span()), "type", inner, known);
                     return None;

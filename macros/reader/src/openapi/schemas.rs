@@ -112,7 +112,7 @@ impl<'a> Components<'a> {
                 schema["items"] = self.reference_types(inner, items);
                 schema
             }
-            Type::String | Type::Integer | Type::Boolean | Type::Timestamp | Type::Url => schema,
+            Type::String | Type::Integer | Type::Boolean | Type::Timestamp | Type::Url | Type::Picture => schema,
         }
     }
 

@@ -250,6 +250,7 @@ impl Facts<'_> {
         self.texts(&key, &texts);
         self.text(format!("{key}.toolset"), tool.toolset.as_ref().map_or("", |toolset| &toolset.name));
         self.set(format!("{key}.result"), &*tool.result.name);
+        self.text(format!("{key}.body"), tool.body.as_ref().map_or("", |body| &body.field));
         let written = |note| self.contract.written.get(note).unwrap_or(note).clone();
         let notes: Vec<_> = tool.notes.iter().map(written).collect();
         if !notes.is_empty() {
@@ -301,6 +302,7 @@ fn spell(ty: &Type) -> String {
         Type::Boolean => "boolean".to_owned(),
         Type::Timestamp => "timestamp".to_owned(),
         Type::Url => "url".to_owned(),
+        Type::Picture => "picture".to_owned(),
         Type::Named(named) => named.name.clone(),
         Type::List(inner) => format!("[{}]", spell(inner)),
     }

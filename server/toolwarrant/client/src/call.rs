@@ -25,6 +25,8 @@ pub struct ToolShape {
     /// The method and path of its twin under `/v1`, with `{argument}` for path parameters.
     pub route: Option<(&'static str, &'static str)>,
     pub reads: bool,
+    /// The field of its result that comes as a block of its own.
+    pub body: Option<&'static str>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -143,13 +145,16 @@ impl Caller<'_> {
             return Err(self.failure(error["data"].clone(), &answer));
         }
         let result = &body["result"];
-        for note in result["content"].as_array().into_iter().flatten().skip(1).filter_map(|item| item["text"].as_str())
-        {
-            complain(tool.name, note);
-        }
+        let is_error = result["isError"] == true;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
-        let value = json::read(text).map_err(|_| self.connection.strange(&answer))?;
-        if result["isError"] == true { Err(self.failure(value, &answer)) } else { Ok(value) }
+        let mut value: Value = json::read(text).map_err(|_| self.connection.strange(&answer))?;
+        let mut items = result["content"].as_array().into_iter().flatten().skip(1);
+        if let (Some(field), false, Some(members)) = (tool.body, is_error, value.as_object_mut()) {
+            let body = items.next().and_then(|item| item.get("data").or(item.get("text")));
+            members.insert(field.to_owned(), body.cloned().unwrap_or_default());
+        }
+        items.filter_map(|item| item["text"].as_str()).for_each(|note| complain(tool.name, note));
+        if is_error { Err(self.failure(value, &answer)) } else { Ok(value) }
     }
 
     async fn call_signed(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
@@ -268,6 +273,7 @@ mod tests {
             input_schema: SCHEMA,
             route: Some((method, "/v1/printers/{printer_id}/pages")),
             reads: false,
+            body: None,
         };
         let typed: Vec<_> = typed.iter().map(|text| (*text).to_owned()).collect();
         Twin::of(&tool, tool.arguments(&typed)?)

@@ -211,8 +211,10 @@ pub struct ToolDef {
     pub secrets: &'static [&'static str],
     /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
-    /// The schema of its result, as JSON.
+    /// The schema of its result, as JSON. `tools/list` has none of a tool with a body.
     pub output_schema: &'static str,
+    /// The field of its result that leaves as a block of its own.
+    pub body: Option<BodyDef>,
     /// The execution of its tasks, if it makes tasks.
     pub task: Option<TaskDef>,
 }
@@ -248,6 +250,13 @@ impl ToolHints {
     pub const fn task(idempotent: bool) -> Self {
         Self::act(true, idempotent, true)
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyDef {
+    pub field: &'static str,
+    /// Otherwise it is a text.
+    pub is_picture: bool,
 }
 
 #[derive(Debug)]

@@ -183,7 +183,7 @@ impl<'a> From<&'a Call<'a>> for Recipient<'a> {
     fn from(call: &'a Call<'a>) -> Self {
         let grants = &call.caller.application.grants;
         let all = call.catalogue.resources.iter().all(|resource| grants.of(resource.name).is_some_and(Granted::is_all));
-        Self { frame: call.into(), sight: (!all).then_some(call as &dyn Sight) }
+        Self { frame: call.into(), sight: (!all).then_some(call as &dyn Sight), body: call.tool.body }
     }
 }
 

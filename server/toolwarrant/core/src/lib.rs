@@ -21,6 +21,7 @@ pub mod outside;
 pub mod page;
 pub mod passes;
 pub mod permissions;
+pub mod picture;
 pub mod pipeline;
 pub mod reading;
 pub mod registry;

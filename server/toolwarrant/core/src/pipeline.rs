@@ -344,7 +344,15 @@ impl<H: Handlers> Pipeline<H> {
 async fn conclude(call: &Call<'_>, result: Result<Answer, Failure>) -> Result<Answer, Failure> {
     call.wait_for_lease().await;
     match result {
-        Ok(answer) => call.still().map(|()| answer).map_err(|_| refusals::withheld(call)),
+        Ok(answer) => {
+            while let Err(failure) = call.still() {
+                if *failure.def() != *call.catalogue.roles.overloaded {
+                    return Err(refusals::withheld(call));
+                }
+                call.wait_for_lease().await;
+            }
+            Ok(answer)
+        }
         Err(failure) if *failure.def() == *call.catalogue.roles.internal => {
             Err(refusals::unknown_outcome(call, failure))
         }

@@ -8,6 +8,7 @@ mod frame;
 mod list;
 mod recipient;
 mod rendered;
+mod shape;
 mod tool_lists;
 
 pub use frame::Frame;
@@ -19,7 +20,8 @@ pub(super) use tool_lists::ToolLists;
 
 use bytes::Bytes;
 use serde::Serialize;
-use toolwarrant_base::bytes::{quote, quote_len};
+use serde::ser::Error;
+use shape::shape;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Json;
 
@@ -50,9 +52,10 @@ impl<T: Serialize + TargetIds> Reply<T> {
             Form::Value(value) => {
                 let to = to.into();
                 to.check(&value)?;
-                Answer::of(&value, to.frame)
+                shape(Json::of(&value)?, to.frame, to.body)
             }
-            Form::Written(answer) => Ok(answer),
+            Form::Written(answer) if to.into().is_written_whole() => Ok(answer),
+            Form::Written(_) => Err(serde_json::Error::custom("the answer of a tool with a body is made from a value")),
             Form::Unwritable(error) => Err(error),
         }
     }
@@ -78,12 +81,7 @@ pub struct AnsweredTask {
 
 impl Answer {
     pub fn of<'a>(value: &impl Serialize, frame: impl Into<Frame<'a>>) -> Result<Self, serde_json::Error> {
-        let (json, frame) = (Json::of(value)?, frame.into());
-        if let Frame::Plain = frame {
-            return Ok(json.into());
-        }
-        let bytes = frame.around(&json.bytes, quote_len(&json.bytes), |body| quote(&json.bytes, body));
-        Ok(Json { bytes, has_secret: json.has_secret }.into())
+        shape(Json::of(value)?, frame.into(), None)
     }
 
     #[must_use]

@@ -63,7 +63,8 @@ pub(crate) fn run(
 
 fn shape(tool: &ToolDef) -> ToolShape {
     let route = tool.http.as_ref().map(|HttpDef { method, path }| (*method, *path));
-    ToolShape { name: tool.name, input_schema: tool.input_schema, route, reads: tool.hints.read_only }
+    let body = tool.body.map(|body| body.field);
+    ToolShape { name: tool.name, input_schema: tool.input_schema, route, reads: tool.hints.read_only, body }
 }
 
 fn print_json(value: &Value) {

@@ -6,4 +6,5 @@
 
 pub use toolwarrant_core::access::{Caller, Granted, Grants, Run};
 pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
+pub use toolwarrant_core::picture::Picture;
 pub use toolwarrant_core::reply::Reply;

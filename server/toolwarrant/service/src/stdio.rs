@@ -4,7 +4,7 @@
 
 use crate::signals::{INPUT_ENDED, Signals, StopSignals};
 use anyhow::{Context, Result};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -16,7 +16,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_client::{Connection, Repeat, complain};
 use toolwarrant_core::access::Grants;
 use toolwarrant_core::act::{Channel, Claims, Origin};
-use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 use toolwarrant_core::registry::{NewApplication, NewKey, RegistryError};
 use toolwarrant_core::toolsets::StdioApplication;
 use toolwarrant_http::edge::{self, ApplicationKeys, ConnectionLimiter, Keyed, Responder};
@@ -35,12 +35,7 @@ pub(crate) fn bridge(
     let connection = Connection::to_socket(&folder.join(STDIO_SOCKET), &application.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;
-    let repeatable = catalogue.tools.iter().filter_map(|tool| {
-        let of_task = tool.task.as_ref().map(|_| Repeat::UnderKey);
-        let is_harmless = tool.hints.read_only || (tool.acts && tool.hints.idempotent);
-        Some((tool.name.to_owned(), if is_harmless { Repeat::Harmless } else { of_task? }))
-    });
-    let repeatable = repeatable.collect();
+    let repeatable = repeatable(catalogue);
     let (end, ended) = oneshot::channel();
     let pass_on = move || {
         if let Err(error) =
@@ -56,6 +51,15 @@ pub(crate) fn bridge(
     signals.stop.input = Some(ended);
     signals.stop.hangup = signals.hangup.take_signal();
     Ok(())
+}
+
+/// Returns the tools whose calls go to the next server of the folder too, if one dies.
+fn repeatable(catalogue: &'static Catalogue) -> BTreeMap<String, Repeat> {
+    let repeat = |tool: &ToolDef| match (tool.hints.read_only || tool.acts && tool.hints.idempotent, &tool.task) {
+        (true, _) => Some(Repeat::Harmless),
+        (false, task) => task.as_ref().map(|_| Repeat::UnderKey),
+    };
+    catalogue.tools.iter().filter_map(|tool| Some((tool.name.to_owned(), repeat(tool)?))).collect()
 }
 
 /// Returns `None` if this process is to stop before it may use the folder.
@@ -152,5 +156,22 @@ impl StdioKeys {
         };
         let id = registry.create(new, &origin).await?.object;
         registry.issue_key(&id, None, &origin).await.map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    mod notes {
+        toolwarrant_macros::contract!("../../../tests/services/notes/spec", runtime = ::toolwarrant_core);
+    }
+
+    #[test]
+    fn of_acts_only_an_idempotent_one_goes_to_the_next_server() {
+        let repeatable = repeatable(&notes::CATALOGUE);
+        let names: Vec<_> = repeatable.keys().map(String::as_str).collect();
+        assert_eq!(names, ["draw_sketch", "read_note", "rename", "replace_note"]);
+        assert!(repeatable.values().all(|repeat| *repeat == Repeat::Harmless));
     }
 }

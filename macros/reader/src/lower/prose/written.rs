@@ -183,7 +183,7 @@ fn sayable_fields(error: &crate::model::ErrorCode) -> Vec<&str> {
         Type::String => field.ours,
         Type::Integer | Type::Boolean | Type::Timestamp => true,
         Type::Named(named) => matches!(named.kind, Kind::Integer { .. } | Kind::Enum(_)),
-        Type::Url | Type::List(_) => false,
+        Type::Url | Type::Picture | Type::List(_) => false,
     });
     let delay = error.retryable.then_some("retry_after_seconds");
     ours.map(|field| field.name.as_str()).chain(delay).collect()

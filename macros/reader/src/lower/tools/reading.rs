@@ -34,11 +34,12 @@ pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
 
 impl Lowering<'_> {
     pub(super) fn refuse_derived(&mut self, tool: &raw::Tool) {
-        let raw::Tool { toolset, target, result, errors, task, args, effect, .. } = tool;
+        let raw::Tool { toolset, target, result, body, errors, task, args, effect, .. } = tool;
         let written = [
             ("toolset", toolset.is_some()),
             ("target", target.is_some()),
             ("result", result.is_some()),
+            ("body", body.is_some()),
             ("errors", errors.is_some()),
             ("task", task.is_some()),
             ("args", args.is_some()),

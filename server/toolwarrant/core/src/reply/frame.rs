@@ -10,6 +10,8 @@ pub enum Frame<'a> {
         open: [&'a str; 3],
         /// More items, each after its comma.
         more: &'a str,
+        /// An item before those, after its comma.
+        body: &'a str,
         /// Follows the items, as `close` does without it.
         between: Option<&'a str>,
         close: &'a str,
@@ -18,6 +20,8 @@ pub enum Frame<'a> {
 
 const TEXT_END: &str = r#""}"#;
 
+const ITEMS_END: &str = "]";
+
 impl<'a> Frame<'a> {
     /// Adds items after the text.
     pub(crate) fn with_more(mut self, items: &'a str) -> Self {
@@ -25,6 +29,14 @@ impl<'a> Frame<'a> {
             *more = items;
         }
         self
+    }
+
+    /// Has the item in place of the plain JSON.
+    pub(super) fn with_body(self, item: &'a str) -> Self {
+        match self {
+            Self::Text { open, more, close, .. } => Self::Text { open, more, body: item, between: None, close },
+            Self::Plain => Self::Plain,
+        }
     }
 
     /// Writes a body of exactly its size. `quote` appends `quoted` bytes.
@@ -45,8 +57,8 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn close(self, body: &mut Vec<u8>, plain: &[u8]) {
-        let Self::Text { open: _, more, between, close } = self else { return };
-        [TEXT_END, more].into_iter().for_each(|part| body.extend_from_slice(part.as_bytes()));
+        let Self::Text { open: _, more, body: item, between, close } = self else { return };
+        [TEXT_END, item, more, ITEMS_END].into_iter().for_each(|part| body.extend_from_slice(part.as_bytes()));
         if let Some(between) = between {
             body.extend_from_slice(between.as_bytes());
             body.extend_from_slice(plain);
@@ -55,7 +67,8 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn close_len(self, plain: &[u8]) -> usize {
-        let Self::Text { open: _, more, between, close } = self else { return 0 };
-        TEXT_END.len() + more.len() + between.map_or(0, |between| between.len() + plain.len()) + close.len()
+        let Self::Text { open: _, more, body, between, close } = self else { return 0 };
+        let items = TEXT_END.len() + body.len() + more.len() + ITEMS_END.len();
+        items + between.map_or(0, |between| between.len() + plain.len()) + close.len()
     }
 }

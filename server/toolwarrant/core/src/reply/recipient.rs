@@ -1,6 +1,7 @@
 //! The recipient of an answer, and the check that it may see each target in the result.
 
 use super::frame::Frame;
+use crate::catalogue::BodyDef;
 use serde::ser::Error;
 use std::sync::Arc;
 use toolwarrant_base::text::{Secret, clean};
@@ -56,16 +57,22 @@ pub struct Recipient<'a> {
     pub(crate) frame: Frame<'a>,
     /// `None` if the caller may see every target.
     pub(crate) sight: Option<&'a dyn Sight>,
+    pub(crate) body: Option<BodyDef>,
 }
 
 #[cfg(test)]
 impl<'a> From<Frame<'a>> for Recipient<'a> {
     fn from(frame: Frame<'a>) -> Self {
-        Self { frame, sight: None }
+        Self { frame, sight: None, body: None }
     }
 }
 
 impl Recipient<'_> {
+    /// Returns true if rendered JSON can be copied into the answer.
+    pub(super) fn is_written_whole(&self) -> bool {
+        self.body.is_none() || matches!(self.frame, Frame::Plain)
+    }
+
     /// Admits targets of tasks that the caller made, too.
     pub(super) fn check(&self, value: &impl TargetIds) -> serde_json::Result<()> {
         let refused = self.sight.and_then(|sight| find_refused(value, |resource, id| sight.admits(resource, id)));

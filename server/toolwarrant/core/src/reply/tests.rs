@@ -33,12 +33,12 @@ impl ListResult for Page {
     const OPEN: &'static str = "{\"rows\":[";
 }
 
-const CLOSE: &str = "],\"isError\":false}}";
+const CLOSE: &str = ",\"isError\":false}}";
 
-const FRAMES: [Frame<'_>; 3] = [Frame::Plain, text(None), text(Some("],\"structuredContent\":"))];
+const FRAMES: [Frame<'_>; 3] = [Frame::Plain, text(None), text(Some(",\"structuredContent\":"))];
 
 const fn text(between: Option<&str>) -> Frame<'_> {
-    Frame::Text { open: ["{\"id\":", "\"7\"", ",\"text\":\""], more: ",7", between, close: CLOSE }
+    Frame::Text { open: ["{\"id\":", "\"7\"", ",\"text\":\""], more: ",7", body: "", between, close: CLOSE }
 }
 
 fn bytes<T: Serialize + TargetIds>(reply: Reply<T>, frame: Frame<'_>) -> Vec<u8> {

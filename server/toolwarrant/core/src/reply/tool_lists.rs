@@ -50,7 +50,7 @@ fn describe_tool(tool: &ToolDef, titled: bool, with_output: bool) -> String {
     let [name, title, description] = [tool.name, tool.title, tool.description].map(Value::from);
     let ToolDef { input_schema: input, output_schema: output, .. } = tool;
     let title = if titled { format!(",\"title\":{title}") } else { String::new() };
-    let output = if with_output { format!(",\"outputSchema\":{output}") } else { String::new() };
+    let output = if with_output && tool.body.is_none() { format!(",\"outputSchema\":{output}") } else { String::new() };
     format!(
         "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
     )

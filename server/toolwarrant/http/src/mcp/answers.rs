@@ -25,7 +25,7 @@ const TASK: &str = "toolwarrant/task";
 
 const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
-const STRUCTURED: &str = r#"],"structuredContent":"#;
+const STRUCTURED: &str = r#","structuredContent":"#;
 
 pub(crate) struct Answers {
     /// Up to the instructions, for each revision that the server can agree to.
@@ -119,7 +119,7 @@ impl Answers {
     pub(super) fn task_with_result(&self, id: &str, members: &str, result: &RawValue) -> serde_json::Result<Answer> {
         let opened = [&*self.open_task(), members, &self.typed.call].concat();
         let (between, close) = (Some(STRUCTURED), r#","isError":false}}}"#);
-        Answer::of(&result, Frame::Text { open: [OPEN, id, &opened], more: "", between, close })
+        Answer::of(&result, Frame::Text { open: [OPEN, id, &opened], more: "", body: "", between, close })
     }
 
     pub(super) fn acknowledge(&self, id: &str) -> Answer {
@@ -139,10 +139,8 @@ impl Answers {
     /// structured form.
     pub(super) fn frame<'a>(&'a self, id: &'a str, revision: Revision) -> Frame<'a> {
         let open = [OPEN, id, &self.openings(revision).call];
-        match revision.features().structured {
-            true => Frame::Text { open, more: "", between: Some(STRUCTURED), close: r#","isError":false}}"# },
-            false => Frame::Text { open, more: "", between: None, close: r#"],"isError":false}}"# },
-        }
+        let between = revision.features().structured.then_some(STRUCTURED);
+        Frame::Text { open, more: "", body: "", between, close: r#","isError":false}}"# }
     }
 
     /// Omits structured content, which clients validate against the output schema.
@@ -150,8 +148,9 @@ impl Answers {
         let frame = Frame::Text {
             open: [OPEN, id, &self.openings(revision).call],
             more: "",
+            body: "",
             between: None,
-            close: r#"],"isError":true}}"#,
+            close: r#","isError":true}}"#,
         };
         Answer::of(failure, frame).unwrap_or_else(|_| error(id, failure))
     }

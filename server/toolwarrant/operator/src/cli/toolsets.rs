@@ -30,3 +30,34 @@ pub(super) fn serve(matches: &ArgMatches, catalogue: &Catalogue) -> Result<Serve
     let toolsets = toolsets.map_err(|why| clap::Error::raw(ErrorKind::InvalidValue, why))?;
     Ok(ServeOptions { toolsets, ..ServeOptions::from_arg_matches(matches)? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, Command};
+
+    mod notes {
+        toolwarrant_macros::contract!("../../../tests/services/notes/spec", runtime = ::toolwarrant_core);
+    }
+
+    mod print_shop {
+        toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
+    }
+
+    fn toolsets(catalogue: &'static Catalogue, given: &[&str]) -> Result<Toolsets, clap::Error> {
+        let command = ServeOptions::augment_args(Command::new("notes").no_binary_name(true)).args(flag(catalogue));
+        let matches = command.try_get_matches_from(given)?;
+        serve(&matches, catalogue).map(|serve| serve.toolsets)
+    }
+
+    #[test]
+    fn only_a_service_with_toolsets_has_the_flag_and_an_unknown_toolset_ends_the_start() {
+        let (notes, shop) = (&notes::CATALOGUE, &print_shop::CATALOGUE);
+        let sketches = Toolsets::find(notes, ["sketches"]).unwrap();
+        assert_eq!(toolsets(notes, &["--toolsets", "sketches,sketches"]).unwrap(), sketches);
+        assert_eq!([toolsets(notes, &[]).unwrap(), toolsets(shop, &[]).unwrap()], [Toolsets::default(); 2]);
+        let unknown = toolsets(notes, &["--toolsets", "sketch"]).unwrap_err().to_string();
+        assert!(unknown.contains("'sketch'") && unknown.contains("[possible values: sketches]"), "{unknown}");
+        assert!(toolsets(shop, &["--toolsets", "sketches"]).unwrap_err().to_string().contains("unexpected argument"));
+    }
+}
