@@ -11,8 +11,8 @@ use toolwarrant_base::json;
 use toolwarrant_base::text::Json;
 
 /// Writes a result, an object, in a frame. A body leaves as a block of its own after one with the
-/// other fields, and without structured content: hosts drop text and pictures beside it. A frame of
-/// plain JSON has the whole object.
+/// other fields, and without structured content: hosts drop text and pictures next to it. A frame
+/// of plain JSON has the whole object.
 pub(super) fn shape(json: Json, frame: Frame<'_>, body: Option<BodyDef>) -> serde_json::Result<Answer> {
     if let Frame::Plain = frame {
         return Ok(json.into());

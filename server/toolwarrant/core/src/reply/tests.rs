@@ -1,6 +1,7 @@
 //! An answer has the same bytes however it is made. Stored values stay within their budget.
 
 use super::*;
+use crate::catalogue::BodyDef;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -87,7 +88,7 @@ proptest! {
         let head = "{\"id\":\"7\",\"text\":";
         let expected = [
             json.clone(),
-            format!("{head}{quoted}}},7{CLOSE}"),
+            format!("{head}{quoted}}},7]{CLOSE}"),
             format!("{head}{quoted}}},7],\"structuredContent\":{json}{CLOSE}"),
         ];
         for (frame, expected) in FRAMES.into_iter().zip(expected) {
@@ -168,4 +169,19 @@ fn a_value_that_is_no_json_fails_its_answer_and_takes_no_budget() {
         assert!(reply.answer(FRAMES[1]).is_err());
     }
     assert_eq!(budget.left.load(Relaxed), 1_000);
+}
+
+#[test]
+fn a_body_leaves_the_object_for_a_block_of_its_own_and_is_made_from_a_value_alone() {
+    let page = Page { rows: Vec::new(), next: Some("a \"b\"\n".to_owned()), more: Vec::new() };
+    let to = |frame| Recipient { body: Some(BodyDef { field: "next", is_picture: false }), ..frame.into() };
+    let bytes = |frame| Bytes::from(Reply::from(page.clone()).answer(to(frame)).expect("JSON"));
+    let whole = serde_json::to_string(&page).expect("JSON");
+    assert_eq!(bytes(Frame::Plain), whole);
+    let blocks = r#"{\"rows\":[],\"more\":[]}"},{"type":"text","text":"a \"b\"\n"},7]"#;
+    for frame in &FRAMES[1..] {
+        assert_eq!(bytes(*frame), format!("{{\"id\":\"7\",\"text\":\"{blocks}{CLOSE}"));
+        assert!(Rendered::of(&page).reply(to(*frame)).answer(to(*frame)).is_err());
+    }
+    assert!(Rendered::of(&page).reply(to(Frame::Plain)).answer(to(Frame::Plain)).is_ok());
 }
