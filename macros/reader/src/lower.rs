@@ -28,12 +28,10 @@ pub(crate) use generated::rust_names;
 use require::{at, require_distinct, require_name, require_text};
 use std::collections::HashMap;
 use std::sync::Arc;
+use toolsets::MAX_PERMISSIONS;
 use toolwarrant_common::MAX_WAIT_SECONDS;
 use types::{Types, members};
 use words::{Words, first, limit};
-
-/// A set of permissions is one machine word.
-pub(crate) const MAX_PERMISSIONS: usize = 64;
 
 /// Returns a complete contract exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {

@@ -4,7 +4,6 @@
 //! A tool in a toolset has a bit for its permission in that set, which only those have whose server
 //! offers the set.
 
-use super::MAX_PERMISSIONS;
 use super::require::{at, require_name, require_text, tools_of};
 use crate::model::{Domain, ToolsetSpec};
 use crate::raw::Files;
@@ -12,6 +11,9 @@ use crate::report::Report;
 use crate::rules::Rule;
 use crate::source::SERVICE;
 use std::sync::Arc;
+
+/// A set of permissions is one machine word.
+pub(super) const MAX_PERMISSIONS: usize = 64;
 
 pub(super) fn lower(files: &Files, report: &mut Report) -> Vec<Arc<ToolsetSpec>> {
     let toolsets = files.service.toolset.iter().enumerate().map(|(index, (name, toolset))| {

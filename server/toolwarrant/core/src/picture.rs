@@ -3,7 +3,6 @@
 //! Hosts pass a picture on to a model, and a broken one can end a conversation. So only
 //! [`Picture::read`] makes one.
 
-use super::reply::TargetIds;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use png::Limits;
@@ -108,8 +107,6 @@ impl Serialize for Picture {
         serializer.serialize_str(&self.base64)
     }
 }
-
-impl TargetIds for Picture {}
 
 impl fmt::Debug for Picture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -52,7 +52,7 @@ impl<T: Serialize + TargetIds> Reply<T> {
             Form::Value(value) => {
                 let to = to.into();
                 to.check(&value)?;
-                shape(Json::of(&value)?, to.frame, to.body)
+                shape(Json::of(&value)?, to.frame, to.body).map(Into::into)
             }
             Form::Written(answer) if to.into().is_written_whole() => Ok(answer),
             Form::Written(_) => Err(serde_json::Error::custom("the answer of a tool with a body is made from a value")),
@@ -81,7 +81,7 @@ pub struct AnsweredTask {
 
 impl Answer {
     pub fn of<'a>(value: &impl Serialize, frame: impl Into<Frame<'a>>) -> Result<Self, serde_json::Error> {
-        shape(Json::of(value)?, frame.into(), None)
+        shape(Json::of(value)?, frame.into(), None).map(Into::into)
     }
 
     #[must_use]

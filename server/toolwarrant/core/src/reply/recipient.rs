@@ -2,6 +2,7 @@
 
 use super::frame::Frame;
 use crate::catalogue::BodyDef;
+use crate::picture::Picture;
 use serde::ser::Error;
 use std::sync::Arc;
 use toolwarrant_base::text::{Secret, clean};
@@ -33,6 +34,8 @@ impl<T: TargetIds + Zeroize> TargetIds for Secret<T> {
         self.expose().visit_ids(visit);
     }
 }
+
+impl TargetIds for Picture {}
 
 pub(crate) fn find_refused(
     value: &impl TargetIds,

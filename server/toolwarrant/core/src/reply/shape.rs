@@ -1,6 +1,5 @@
 //! The shape of an answer: which blocks of content it has.
 
-use super::Answer;
 use super::frame::Frame;
 use crate::catalogue::BodyDef;
 use crate::picture;
@@ -13,9 +12,9 @@ use toolwarrant_base::text::Json;
 /// Writes a result, an object, in a frame. A body leaves as a block of its own after one with the
 /// other fields, and without structured content: hosts drop text and pictures next to it. A frame
 /// of plain JSON has the whole object.
-pub(super) fn shape(json: Json, frame: Frame<'_>, body: Option<BodyDef>) -> serde_json::Result<Answer> {
+pub(super) fn shape(json: Json, frame: Frame<'_>, body: Option<BodyDef>) -> serde_json::Result<Json> {
     if let Frame::Plain = frame {
-        return Ok(json.into());
+        return Ok(json);
     }
     let Some(body) = body else { return Ok(write(&json, frame)) };
     let whole = str::from_utf8(&json.bytes).map_err(Error::custom)?;
@@ -39,9 +38,9 @@ pub(super) fn shape(json: Json, frame: Frame<'_>, body: Option<BodyDef>) -> serd
     Ok(write(&rest, frame.with_body(&block)))
 }
 
-fn write(json: &Json, frame: Frame<'_>) -> Answer {
+fn write(json: &Json, frame: Frame<'_>) -> Json {
     let bytes = frame.around(&json.bytes, quote_len(&json.bytes), |body| quote(&json.bytes, body));
-    Json { bytes, has_secret: json.has_secret }.into()
+    Json { bytes, has_secret: json.has_secret }
 }
 
 /// Takes a JSON string: the text, or a picture in base64.
