@@ -130,6 +130,14 @@ EngineLate 5
     engine_lag_seconds{} 31+0x10 29+0x10
 StoreCannotCommit 12
     store_commit_failures_total{} 0+1x15 5+0x15
+NobodyLeads 5
+    replica_lease{} 0+0x10 _x10
+    replica_waits{} 1+0x10 _x10
+NobodyWaits 10
+    replica_lease{} 1+0x20 _x20
+    replica_waits{} 0+0x20 _x20
+NoStandby 10
+    store_safe_copies{} 1+0x20 2+0x20
 AuditLate 5
     audit_backlog{} 40000+0x10 100+0x10
     audit_seal_age_seconds{} 0+0x10 200+0x10

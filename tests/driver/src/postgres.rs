@@ -92,7 +92,7 @@ impl PostgresPair {
     pub async fn remake_standby(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
         self.end(standby).await?;
-        self.replication[self.primary].set(LinkState::Open);
+        self.join_replication();
         let data = self.folders[standby].join("data");
         if data.exists() {
             fs::remove_dir_all(&data)?;
@@ -111,6 +111,11 @@ impl PostgresPair {
 
     pub fn cut_replication(&self) {
         self.replication[self.primary].set(LinkState::Cut);
+    }
+
+    /// Ends a cut.
+    pub fn join_replication(&self) {
+        self.replication[self.primary].set(LinkState::Open);
     }
 
     async fn query_at(&self, server: usize, sql: &str) -> Result<String> {
@@ -151,6 +156,7 @@ impl PostgresPair {
         command.args(["-c", script, "sh"]).arg(self.programs.join("postgres")).arg("-D").arg(folder.join("data"));
         command.arg("-c").arg(format!("unix_socket_directories={}", folder.display()));
         command.args(["-c", "listen_addresses=", "-c", "shared_buffers=64MB", "-c", "max_connections=200"]);
+        command.args(["-c", "wal_retrieve_retry_interval=500ms"]);
         command.args(["-c", "wal_keep_size=256MB", "-c", &followed, "-c", &format!("cluster_name={name}")]);
         command.arg("-c").arg(format!("synchronous_standby_names={names}"));
         let child = command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;

@@ -51,7 +51,6 @@ struct Known {
     keys: HashMap<String, KeyRow>,
     /// In force but not stored yet, with the acts since then, in order.
     pending: BTreeMap<RowId, Vec<Act>>,
-    has_unknown_fate: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -426,9 +425,7 @@ impl From<StoreError> for RegistryError {
             StoreError::Unavailable(why) => {
                 Self::Unavailable(format!("nothing has changed, because it cannot be stored: {why}"))
             }
-            StoreError::Unanswered(why) => {
-                Self::Unavailable(format!("it is not known if this was stored: {why}; `acts` shows it if it was"))
-            }
+            StoreError::Unanswered(why) => Self::Unavailable(why),
             other => registry_error(other),
         }
     }

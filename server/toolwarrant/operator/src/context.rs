@@ -227,6 +227,7 @@ pub struct Shared {
     pub lease: Lease,
     /// Ends with the reason why this process does not lead any more. `None` if it only reads.
     pub leading: Option<JoinHandle<StoreError>>,
+    claim: Option<Arc<Claim>>,
 }
 
 impl Shared {
@@ -234,16 +235,25 @@ impl Shared {
         let lease = Lease::new(clock.clone());
         let kept = lease.clone();
         let watched = Arc::clone(&store);
-        let leading = claim.map(|claim| {
+        let claim = claim.map(Arc::new);
+        let leading = claim.clone().map(|claim| {
             let seen = keep_seen(folder);
             tokio::spawn(async move {
                 tokio::select! {
                     why = claim.keep(&kept, &clock, &seen) => why,
+                    why = watched.wait_for_unknown_fate() => why,
                     never = watch(&watched, &kept) => match never {},
                 }
             })
         });
-        Self { store, lease, leading }
+        Self { store, lease, leading, claim }
+    }
+
+    /// Tells the process that has handed over that this one answers clients.
+    pub fn note_serving(&self) {
+        if let Some(claim) = self.claim.clone() {
+            tokio::spawn(async move { claim.note_serving().await });
+        }
     }
 
     /// Answers and sends nothing any more, and lets another process lead at once.

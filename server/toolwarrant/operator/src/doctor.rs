@@ -232,10 +232,7 @@ pub(crate) async fn examine(
                 Some(shared) => shared.find_locks().await.unwrap_or_default(),
                 None => Vec::new(),
             };
-            let silence = async || match store.latest_time().await {
-                Err(StoreError::Unavailable(why)) if shared.is_some() && locks().await.is_empty() => Some(why),
-                _ => None,
-            };
+            let silence = async || find_silence(store, shared).await;
             if let Some(why) = silence().await {
                 on_files.add(&ANSWERS, Err(StoreError::Corrupt(why)));
                 return on_files;
@@ -279,6 +276,18 @@ pub(crate) async fn examine(
         Err(why) => diagnosis.add(&OPENS, Err(StoreError::Corrupt(why))),
     }
     diagnosis
+}
+
+/// Returns why no check would have an answer.
+async fn find_silence(store: &dyn Store, shared: Option<&Postgres>) -> Option<Explanation> {
+    let shared = shared?;
+    if let Ok(Some(why)) = shared.find_missing_standby().await {
+        return Some(why);
+    }
+    match store.latest_time().await {
+        Err(StoreError::Unavailable(why)) if shared.find_locks().await.unwrap_or_default().is_empty() => Some(why),
+        _ => None,
+    }
 }
 
 #[derive(Clone, Default, Serialize)]

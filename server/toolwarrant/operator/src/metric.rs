@@ -86,6 +86,7 @@ table! {
     upstream_calls_total: counter [upstream, outcome] "Calls to it, by outcome.";
     replica_epoch: gauge [] "The run of this process; a later run has a greater one.";
     replica_lease: gauge [] "1 while this process may answer, 0 after the end of its lease.";
+    replica_waits: gauge [] "1 while this process waits and could lead, 0 while it leads or something keeps it from leading.";
     store_safe_copies: gauge [] "Servers that have a write when it is acknowledged.";
     store_default_partition_rows: gauge [] "Rows in default partitions, of each at most 1,000 counted.";
     store_dead_rows: gauge [table] "Dead rows in the tables that change often.";

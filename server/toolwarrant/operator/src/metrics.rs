@@ -193,6 +193,8 @@ impl ServiceStatus {
                 let stale = audit.stale();
                 return stale.map(|waited| format!("the audit has not been written for {} s", waited.as_secs()));
             }
+            // PostgreSQL refuses this write, and others may land, so this process stays the leader.
+            Ok(Err(_)) if replica.as_ref().is_some_and(|replica| replica.is_refused()) => return None,
             Ok(Err(why)) => format!("the store cannot write: {why}"),
             Err(_) => format!("the store has not written for {} s", STORE_TIMEOUT.as_secs()),
         };
@@ -223,6 +225,10 @@ impl ServiceStatus {
         page.one(&metric::process_start_time_seconds, self.started_at.0 / 1_000);
         page.one(&metric::log_lines_lost_total, LOST_LINES.get());
         let sources = self.sources.get();
+        if let (None, Some(why)) = (sources, self.waiting.get()) {
+            page.one(&metric::replica_lease, 0);
+            page.one(&metric::replica_waits, u8::from(matches!(*why.borrow(), Waiting::Leader(_))));
+        }
         for (metric, value) in read_off_the_runtime(sources).await {
             value.into_iter().for_each(|value| page.one(metric, value));
         }

@@ -232,9 +232,18 @@ where
         false => Some(store.claim_for_command(folder, names, mends).await?),
     };
     let mut opened = OpenedData::open(folder, names, *catalogue, &Random::System, (store, claim)).await?;
-    let shared = opened.shared.take();
+    let mut shared = opened.shared.take();
     let cluster = shared.as_ref().map(|shared| Arc::clone(&shared.store));
-    let answer = carry_out_over((opened, cluster), offline, folder, command, operator).await;
+    let working = carry_out_over((opened, cluster), offline, folder, command, operator);
+    let answer = match shared.as_mut().and_then(|shared| shared.leading.as_mut()) {
+        None => working.await,
+        Some(leading) => tokio::select! {
+            answer = working => answer,
+            Ok(why) = leading => Err(OperatorError::unavailable(format!(
+                "{why}; the command may have been carried out, and `acts` shows it then"
+            ))),
+        },
+    };
     if let Some(shared) = shared {
         shared.leave().await;
     }

@@ -117,12 +117,12 @@ impl StoreOptions {
         shown: &watch::Sender<Waiting>,
     ) -> Result<Claim, OpenError> {
         let (name, is_new) = self.name_replica(folder, true)?;
-        let candidate = self.candidate(folder, names, &name, false).await?;
+        let candidate = self.candidate(folder, names, &name, false)?;
+        let seen = keep_seen(folder);
+        let claim = candidate.wait(shown, &seen).await?;
         if is_new {
             self.record_name(folder, &name)?;
         }
-        let seen = keep_seen(folder);
-        let claim = candidate.wait(shown, &seen).await;
         record_run(folder, &claim);
         Ok(claim)
     }
@@ -141,14 +141,13 @@ impl StoreOptions {
         }
         let (shown, mut why) = watch::channel(Waiting::default());
         let seen = watch::Sender::default();
-        let claiming = self.candidate(folder, names, &name, mends).await?.wait(&shown, &seen);
+        let claiming = self.candidate(folder, names, &name, mends)?.wait(&shown, &seen);
         let obstacle = why.wait_for(|why| matches!(why, Waiting::Obstacle(_)));
         let claim = tokio::select! {
-            claim = claiming => Ok(claim),
-            Ok(why) = obstacle => Err(why.to_string()),
-            () = sleep(COMMAND_PATIENCE) => Err(shown.borrow().to_string()),
-        };
-        let claim = claim.map_err(StoreError::Unavailable)?;
+            claim = claiming => claim,
+            Ok(why) = obstacle => Err(StoreError::Unavailable(why.to_string())),
+            () = sleep(COMMAND_PATIENCE) => Err(StoreError::Unavailable(shown.borrow().to_string())),
+        }?;
         record_run(folder, &claim);
         if is_new && let Err(error) = self.record_name(folder, &name) {
             claim.give_back().await;
@@ -157,13 +156,7 @@ impl StoreOptions {
         Ok(claim)
     }
 
-    async fn candidate(
-        &self,
-        folder: &DataFolder,
-        names: &Names,
-        name: &str,
-        mends: bool,
-    ) -> Result<Candidate, OpenError> {
+    fn candidate(&self, folder: &DataFolder, names: &Names, name: &str, mends: bool) -> Result<Candidate, OpenError> {
         let (key, program) = (read_fingerprint(folder, names)?, format!("{} {}", names.program, names.version));
         let [former, seen] = [RUN, SEEN].map(|file| read_numbers(folder.path(), file));
         let former = former?.first().copied();
@@ -173,7 +166,7 @@ impl StoreOptions {
         };
         let (name, machine, lease) = (name.to_owned(), machine(), self.lease());
         let new = NewRun { name, former, machine, program, lease, key, seen, mends };
-        Ok(Candidate::new(&self.address()?, new).await?)
+        Ok(Candidate::new(&self.address()?, new)?)
     }
 
     pub(crate) async fn open(

@@ -48,6 +48,10 @@ impl ReplicaStatus {
         if self.lease.stands() { None } else { Some(self.explain(why.to_owned()).await) }
     }
 
+    pub(crate) fn is_refused(&self) -> bool {
+        self.store.describe_refusal().is_some()
+    }
+
     pub(crate) async fn explain(&self, fault: String) -> String {
         match timeout(PATIENCE, self.store.find_obstacle()).await {
             Ok(Ok(Some(obstacle))) => format!("{fault}: {obstacle}"),
@@ -100,13 +104,14 @@ impl ReplicaStatus {
     pub(crate) fn metrics(&self, page: &mut Page<'_>) {
         page.one(&metric::replica_epoch, self.store.epoch());
         page.one(&metric::replica_lease, u8::from(self.lease.stands()));
+        page.one(&metric::replica_waits, 0);
         // Without an answer there is no sample, because an old number would hide a fault.
         let Some(Figures { server, .. }) = self.figures() else { return };
-        let ServerFigures { safekeeping, default_rows, dead_rows, horizon } = server;
+        let ServerFigures { safekeeping, has_standby, default_rows, dead_rows, horizon } = server;
         let servers = match safekeeping {
             Safekeeping::Nowhere => 0,
-            Safekeeping::OneServer => 1,
-            Safekeeping::TwoServers => 2,
+            Safekeeping::TwoServers if has_standby => 2,
+            Safekeeping::OneServer | Safekeeping::TwoServers => 1,
         };
         page.one(&metric::store_safe_copies, servers);
         page.one(&metric::store_default_partition_rows, default_rows);

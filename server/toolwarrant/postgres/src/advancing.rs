@@ -136,7 +136,8 @@ impl Work for Advancing {
         let version = i32::try_from(one.step.version.saturating_add(1)).unwrap_or(i32::MAX);
         let found = client.query(sql, &[&Id(one.step.id), &version]).await;
         // Only this process moves tasks, and no next step begins before this answer.
-        Ok(if found.map_err(unavailable)?.is_empty() { Advanced::Fenced } else { Advanced::Written })
+        let unknown = |error| StoreError::Unanswered(unavailable(error).to_string());
+        Ok(if found.map_err(unknown)?.is_empty() { Advanced::Fenced } else { Advanced::Written })
     }
 
     fn refusal(one: &Advancement, error: &Error) -> Option<StoreError> {

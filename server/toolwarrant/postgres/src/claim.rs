@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::StoreError;
@@ -43,6 +44,32 @@ const CLOCK_OFF: Duration = Duration::from_secs(1);
 
 /// One for each schema.
 const LOCK: &str = "hashtextextended('toolwarrant leader ' || current_schema(), 0)";
+
+/// Each replica has that of its name.
+const NAME: &str = "hashtextextended('toolwarrant replica ' || current_schema() || ' ' || $1::text, 0)";
+
+/// Then two processes have one name: the session of one that has just died lasts a moment.
+const NAMESAKE: Duration = Duration::from_secs(3);
+
+/// The leader has it, too, once it answers clients.
+const SERVES: &str = "hashtextextended('toolwarrant serves ' || current_schema(), 0)";
+
+/// Returns the rows of `pg_locks` of a session lock.
+fn select_lock(columns: &str, lock: &str) -> String {
+    format!(
+        "SELECT {columns} FROM pg_locks
+             WHERE locktype = 'advisory' AND granted AND objsubid = 1
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND (classid::bigint << 32) | objid::bigint = {lock}"
+    )
+}
+
+/// Returns true if a process leads and answers clients.
+pub(crate) async fn is_served(client: &Client) -> Result<bool, StoreError> {
+    let lock = select_lock("", SERVES);
+    let sql = format!("SELECT EXISTS ({lock}) AND EXISTS (SELECT FROM replica WHERE state = 'serving')");
+    Ok(client.query_one(&sql, &[]).await.map_err(unavailable)?.get(0))
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
@@ -87,48 +114,57 @@ struct LeadingRun {
 struct Watched {
     beat: Option<(SeenBeat, Instant)>,
     holder: Option<(i32, Instant)>,
+    /// Another session with the name of this replica.
+    namesake: Option<(i32, Instant)>,
 }
 
 pub struct Candidate {
     server: Server,
-    client: Client,
     new: NewRun,
 }
 
 impl Candidate {
-    /// Notes that the former run is dead.
-    pub async fn new(address: &Address, new: NewRun) -> Result<Self, StoreError> {
-        let server = Server::parse(address)?;
-        let client = open(&server, new.key).await?;
-        if let Some(former) = new.former {
-            runs::note_death(&client, former).await.map_err(unavailable)?;
-        }
-        limit_locks(&client, "2s").await?;
-        Ok(Self { server, client, new })
+    pub fn new(address: &Address, new: NewRun) -> Result<Self, StoreError> {
+        Ok(Self { server: Server::parse(address)?, new })
     }
 
-    /// Shows meanwhile why this process does not lead, and the latest beat of the leader.
-    pub async fn wait(self, shown: &watch::Sender<Waiting>, seen: &watch::Sender<SeenBeat>) -> Claim {
-        let Self { server, mut client, mut new } = self;
-        let mut watched = Watched::default();
+    /// Shows meanwhile why this process does not lead, and the latest beat of the leader. Fails if
+    /// a server answers that this process cannot use.
+    pub async fn wait(
+        self,
+        shown: &watch::Sender<Waiting>,
+        seen: &watch::Sender<SeenBeat>,
+    ) -> Result<Claim, StoreError> {
+        let Self { server, mut new } = self;
+        let (mut watched, mut session) = (Watched::default(), None);
         loop {
+            let mut client = match session.take() {
+                Some(client) => client,
+                None => match connect(&server, &new).await {
+                    Err(StoreError::Unavailable(why)) => {
+                        show(shown, Waiting::Obstacle(why));
+                        sleep(ASK_EVERY).await;
+                        continue;
+                    }
+                    connected => connected?,
+                },
+            };
             let asked = timeout(PATIENCE, ask(&mut client, &mut new, &mut watched)).await;
             let silent = || StoreError::Unavailable("PostgreSQL does not answer".to_owned());
             let waiting = match asked.unwrap_or_else(|_| Err(silent())) {
                 Ok(Ok(Begun { epoch, time })) => {
                     // A beat that waits for a lock shows who has it.
                     let _ = limit_locks(&client, "0").await;
-                    return Claim { client, server, epoch, length: new.lease, time };
+                    return Ok(Claim { client, server, epoch, length: new.lease, time });
                 }
-                Ok(Err(waiting)) => waiting,
+                Ok(Err(waiting)) => {
+                    session = Some(client);
+                    waiting
+                }
+                Err(error @ StoreError::Conflict(_)) => return Err(error),
                 Err(error) => {
-                    let connected = async {
-                        let other = server.connect().await?;
-                        limit_locks(&other, "2s").await?;
-                        server.cancel(&replace(&mut client, other));
-                        Ok(())
-                    };
-                    Waiting::Obstacle(connected.await.err().unwrap_or(error).to_string())
+                    server.cancel(&client);
+                    Waiting::Obstacle(error.to_string())
                 }
             };
             show(shown, waiting);
@@ -140,10 +176,26 @@ impl Candidate {
     }
 }
 
+/// Notes that the former run is dead.
+async fn connect(server: &Server, new: &NewRun) -> Result<Client, StoreError> {
+    let client = open(server, new.key).await?;
+    if let Some(former) = new.former {
+        runs::note_death(&client, former).await.map_err(unavailable)?;
+    }
+    Ok(client)
+}
+
 impl Claim {
     /// Ends a run that has written nothing, so that another process leads at once.
     pub async fn give_back(self) {
         let _ = runs::note_death(&self.client, self.epoch).await;
+    }
+
+    /// Tells the process that has handed over that this one answers clients.
+    pub async fn note_serving(&self) {
+        if let Err(error) = self.client.query(&format!("SELECT pg_try_advisory_lock({SERVES})"), &[]).await {
+            tracing::warn!(%error, "the former leader does not learn that this process answers clients");
+        }
     }
 
     /// Extends the lease with each beat, until this process may not lead any more.
@@ -212,22 +264,11 @@ async fn ask(
     new: &mut NewRun,
     watched: &mut Watched,
 ) -> Result<Result<Begun, Waiting>, StoreError> {
-    // A session gets a lock as often as it asks, and has it until its end.
-    let holder = format!(
-        "SELECT pid, pid = pg_backend_pid() AS is_own FROM pg_locks
-             WHERE locktype = 'advisory' AND granted AND objsubid = 1
-               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-               AND (classid::bigint << 32) | objid::bigint = {LOCK}"
-    );
-    let holder = rows(client.query(&holder, &[]).await)?.first().map(|row| Ok((get(row, "pid")?, get(row, "is_own")?)));
-    let has_lock = match holder.transpose()? {
-        Some((_, true)) => true,
-        Some((pid, false)) => watched.note_holder(pid),
-        None => {
-            let sql = format!("SELECT pg_try_advisory_lock({LOCK})");
-            client.query_one(&sql, &[]).await.map_err(unavailable)?.get(0)
-        }
-    };
+    let holder = take_lock(client, LOCK, &[]).await?;
+    let namesake = take_lock(client, NAME, &[&new.name]).await?;
+    watched.holder = since_when(holder.as_ref(), watched.holder);
+    watched.namesake = since_when(namesake.as_ref(), watched.namesake);
+    let has_lock = holder.is_none();
     let (asked, wall) = (Instant::now(), Clock::system().wall());
     let run = format!(
         "SELECT {NOW} AS now, epoch, name, machine, beat, lease FROM (SELECT) one LEFT JOIN replica ON state = 'serving'"
@@ -251,6 +292,10 @@ async fn ask(
         }),
     };
     let is_over = watched.is_over(run.as_ref());
+    let is_former = run.as_ref().is_some_and(|run| new.former == Some(run.beat.epoch)) && watched.is_led_by_namesake();
+    if let (Some((_, since)), false) = (watched.namesake, is_former) {
+        return if since.elapsed() < NAMESAKE { Ok(Err(Waiting::Starting)) } else { Err(refuse_namesake(&new.name)) };
+    }
     if has_lock && is_over {
         if let Some(why) = describe_clock(time, wall, asked.elapsed()) {
             return give_back(client, why).await;
@@ -284,7 +329,47 @@ async fn ask(
     // After a crash of the server, its last commit may be there alone, unacknowledged.
     let told = number.checked_sub(1).map(|number| SeenBeat { epoch, number });
     new.seen = new.seen.max(told);
-    Ok(Err(Waiting::Leader(leader)))
+    Ok(Err(match holder.and_then(|holder| holder.remedy) {
+        Some(remedy) => Waiting::Obstacle(remedy),
+        None => Waiting::Leader(leader),
+    }))
+}
+
+fn refuse_namesake(name: &str) -> StoreError {
+    StoreError::Conflict(format!(
+        "another process is the replica `{name}`; give each data folder a name of its own with --replica"
+    ))
+}
+
+/// The session that has a lock.
+struct Holder {
+    pid: i32,
+    /// If this account may not end that session.
+    remedy: Option<String>,
+}
+
+/// Takes a lock if nobody has it. A session gets a lock as often as it asks, and has it until its
+/// end. Returns the holder, if that is another session.
+async fn take_lock(client: &Client, lock: &str, of: &[&(dyn ToSql + Sync)]) -> Result<Option<Holder>, StoreError> {
+    let columns = "pid, pid = pg_backend_pid() AS is_own, (
+        SELECT format('the leader runs as `%s`, whose session `%s` cannot end if it stands still; a superuser can GRANT pg_signal_backend TO %2$s',
+                      usename, current_user)
+            FROM pg_stat_activity AS of WHERE of.pid = pg_locks.pid
+             AND NOT pg_has_role(usesysid, 'MEMBER') AND NOT pg_has_role('pg_signal_backend', 'MEMBER')) AS remedy";
+    let found = rows(client.query(&select_lock(columns, lock), of).await)?;
+    let Some(row) = found.first() else {
+        let sql = format!("SELECT pg_try_advisory_lock({lock}), pg_backend_pid()");
+        let row = client.query_one(&sql, of).await.map_err(unavailable)?;
+        // Another session was faster.
+        return Ok((!row.get::<_, bool>(0)).then_some(Holder { pid: 0, remedy: None }));
+    };
+    let holder = Holder { pid: get(row, "pid")?, remedy: get(row, "remedy")? };
+    Ok((!get::<bool>(row, "is_own")?).then_some(holder))
+}
+
+fn since_when(holder: Option<&Holder>, known: Option<(i32, Instant)>) -> Option<(i32, Instant)> {
+    let Holder { pid, .. } = holder?;
+    Some(known.filter(|(known, _)| known == pid).unwrap_or_else(|| (*pid, Instant::now())))
 }
 
 async fn give_back(client: &Client, why: String) -> Result<Result<Begun, Waiting>, StoreError> {
@@ -299,11 +384,8 @@ impl fmt::Debug for Claim {
 }
 
 impl Watched {
-    fn note_holder(&mut self, pid: i32) -> bool {
-        if self.holder.is_none_or(|(known, _)| known != pid) {
-            self.holder = Some((pid, Instant::now()));
-        }
-        false
+    fn is_led_by_namesake(&self) -> bool {
+        matches!((self.holder, self.namesake), (Some((holder, _)), Some((namesake, _))) if holder == namesake)
     }
 
     /// Returns true if no run can act any more.

@@ -5,6 +5,7 @@ use crate::scram::ScramOnly;
 use crate::tls::{Encryption, make_encryption};
 use crate::url::{Mode, StoreUrl};
 use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use tokio_postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::WrongType;
-use tokio_postgres::{Client, Config, Connection, Error, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls};
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
@@ -50,11 +51,10 @@ const SESSION: &str = "SELECT set_config('application_name', concat_ws(' ', 'too
     SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET client_min_messages = warning;
     SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
     SET default_transaction_deferrable = off; SET standard_conforming_strings = on;
-    SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 10000;
+    SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 10000;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
     SELECT set_config(name, '0', false) FROM pg_settings
-        WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout',
-                       'transaction_timeout')";
+        WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')";
 
 impl Server {
     /// Encrypts connections, except to sockets and loopback addresses, if the URL does not say
@@ -224,12 +224,20 @@ pub(crate) async fn limit_locks(client: &Client, most: &str) -> Result<(), Store
     client.batch_execute(&format!("SET lock_timeout = '{most}'")).await.map_err(unavailable)
 }
 
-fn drive<S, T>((client, connection): (Client, Connection<S, T>)) -> Client
+/// Gives the connection up if a commit does not wait for the standby any more, because somebody has
+/// cancelled it. The server would answer as if the standby had it.
+fn drive<S, T>((client, mut connection): (Client, Connection<S, T>)) -> Client
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    tokio::spawn(async move { drop(connection.await) });
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if matches!(&message, AsyncMessage::Notice(said) if said.routine() == Some("SyncRepWaitForLSN")) {
+                return;
+            }
+        }
+    });
     client
 }
 

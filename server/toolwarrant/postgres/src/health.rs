@@ -2,8 +2,8 @@
 //! that a cluster does not survive. Start at [`Postgres::examine`].
 
 use crate::column::{get, rows};
-use crate::connection::{Address, Server};
-use crate::obstacle::{find_locks, find_obstacle};
+use crate::connection::{Address, Server, unavailable};
+use crate::obstacle::{find_locks, find_missing_standby, find_obstacle};
 use crate::{Postgres, partitions, reads, rights};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub enum ServerCheck {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFigures {
     pub safekeeping: Safekeeping,
+    /// True if a synchronous standby follows.
+    pub has_standby: bool,
     /// In default partitions, counted up to [`COUNTED_MAX`].
     pub default_rows: u64,
     pub dead_rows: Vec<(String, u64)>,
@@ -86,6 +88,10 @@ const HOLDERS: &str = "
     SELECT 'the replication slot ' || slot_name || ', which no standby uses,', NULL
         FROM pg_replication_slots WHERE xmin IS NOT NULL AND NOT active";
 
+/// An account without `pg_read_all_stats` sees only that a standby follows.
+const STANDBYS: &str =
+    "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))";
+
 const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN
     ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'max_connections') ORDER BY name";
 
@@ -96,20 +102,26 @@ impl Postgres {
     }
 
     pub async fn examine(&self, check: ServerCheck) -> Result<Vec<String>, StoreError> {
-        if let (ServerCheck::Waits, Some(refusal)) = (check, self.describe_refusal()) {
-            return Ok(vec![refusal]);
+        if check == ServerCheck::Waits {
+            return Ok(self.find_obstacle().await?.into_iter().collect());
         }
         self.inspector
             .read_within(crate::ports::INSPECTION, |client| async move { examine(&client, check).await })
             .await
     }
 
-    /// Returns why the server has refused a write, or what a statement waits for, and the remedy.
+    /// Returns what a statement waits for, or why the server has refused a write, and the remedy.
     pub async fn find_obstacle(&self) -> Result<Option<String>, StoreError> {
-        match self.describe_refusal() {
-            None => self.inspector.read(|client| async move { find_obstacle(&client).await }).await,
-            refusal => Ok(refusal),
+        let found = self.inspector.read(|client| async move { find_obstacle(&client).await }).await;
+        match (found, self.describe_refusal()) {
+            (Ok(None) | Err(_), Some(refusal)) => Ok(Some(refusal)),
+            (found, _) => found,
         }
+    }
+
+    /// Returns what a commit waits for, if that is the standby.
+    pub async fn find_missing_standby(&self) -> Result<Option<String>, StoreError> {
+        self.inspector.read(|client| async move { find_missing_standby(&client).await }).await
     }
 
     /// Returns the sessions that lock tables.
@@ -179,7 +191,7 @@ async fn examine(client: &Client, check: ServerCheck) -> Result<Vec<String>, Sto
             Safekeeping::TwoServers => Vec::new(),
             safe => vec![format!("acknowledged data is {}", safe.describe())],
         }),
-        ServerCheck::Waits => Ok(find_obstacle(client).await?.into_iter().collect()),
+        ServerCheck::Waits => find_locks(client).await,
         ServerCheck::Horizon => {
             let found = holders(client).await?.into_iter().filter_map(|(what, seconds)| match seconds {
                 Some(seconds) if seconds < HORIZON_MAX => None,
@@ -239,6 +251,7 @@ async fn figures(client: &Client) -> Result<ServerFigures, StoreError> {
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(ServerFigures {
         safekeeping: judge_settings(&settings(client).await?),
+        has_standby: client.query_one(STANDBYS, &[]).await.map_err(unavailable)?.get(0),
         default_rows: defaults(client).await?.into_iter().map(|(_, rows)| count(rows)).sum(),
         dead_rows: dead
             .iter()

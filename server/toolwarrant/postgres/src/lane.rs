@@ -7,7 +7,7 @@
 //!
 //! If the server refuses a batch, each of its requests is repeated alone. Start at [`start`].
 
-use crate::connection::{Server, describe, is_refusal, wait_for_standby};
+use crate::connection::{Server, describe, is_refusal, limit_locks, wait_for_standby};
 use crate::prepared::PreparedClient;
 use crate::queue::{Queue, QueuedRequest, TOGETHER};
 use crate::runs::LANDS;
@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
@@ -38,6 +39,9 @@ const UNSETTLED: &str = "a copy has replaced the server, and this process does n
 /// Then an unanswered batch is sent again on another connection.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Then the server refuses a statement that waits for a lock, so its fate is known.
+const LOCK_PATIENCE: &str = "4s";
+
 const RECONNECT: Duration = Duration::from_millis(200);
 
 /// Then a refused write is no evidence of a fault any more. Small writes may land meanwhile.
@@ -50,8 +54,16 @@ pub(crate) type Parameter = Box<dyn ToSql + Sync + Send>;
 
 /// Returns true if the batch was refused for its values, or for a conflict with other rows.
 fn had_turn(error: &Error) -> bool {
-    let class = error.code().and_then(|code| code.code().get(..2));
-    matches!(class, Some("22" | "23" | "40"))
+    has_class(error, &["22", "23", "40"])
+}
+
+/// Returns true if each of the requests would be refused alone, too: for want of room or of a lock.
+fn concerns_all(error: &Error) -> bool {
+    has_class(error, &["53", "55"])
+}
+
+fn has_class(error: &Error, classes: &[&str]) -> bool {
+    error.code().and_then(|code| code.code().get(..2)).is_some_and(|class| classes.contains(&class))
 }
 
 pub(crate) fn column<R, T: ToSql + Sync + Send + 'static>(
@@ -113,6 +125,8 @@ pub(crate) struct LaneFacts {
     pub(crate) evicted: AtomicBool,
     /// Set once the store lacks a batch that it had acknowledged.
     pub(crate) has_forgotten: AtomicBool,
+    /// Set once the fate of a change by an operator is unknown.
+    pub(crate) unknown_fate: watch::Sender<Option<String>>,
     pub(crate) commits: Count,
     pub(crate) requests: Count,
     /// Refused, or with a broken connection.
@@ -243,7 +257,8 @@ impl LaneSession {
             }
             Fate::Refused(error) => {
                 self.facts.count_refusal(&error);
-                Vec::new()
+                let refused = requests.iter().filter(|_| concerns_all(&error));
+                refused.map(|request| W::refusal(request, &error).map(Err)).collect()
             }
             Fate::NotWritten(why) => {
                 self.facts.failures.add(1);
@@ -388,6 +403,7 @@ impl LaneSession {
             Some(open) if !open.is_closed() => open,
             _ => {
                 let client = self.server.connect().await.map_err(Broken::NotSent)?;
+                limit_locks(&client, LOCK_PATIENCE).await.map_err(Broken::NotSent)?;
                 self.open.insert(PreparedClient::new(client))
             }
         };

@@ -44,6 +44,17 @@ pub(crate) fn describe_missing_standby(seconds: u64, names: &str) -> String {
     )
 }
 
+pub(crate) async fn find_missing_standby(client: &Client) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT extract(epoch FROM clock_timestamp() - query_start)::bigint AS seconds, current_setting('synchronous_standby_names') AS names
+               FROM pg_catalog.pg_stat_activity
+               WHERE application_name = current_setting('application_name') AND usename = current_user
+                 AND wait_event = 'SyncRep' AND clock_timestamp() - query_start > interval '1 s'
+               ORDER BY query_start LIMIT 1";
+    let found = rows(client.query(sql, &[]).await)?;
+    let describe = |row| Ok(describe_missing_standby(get::<i64>(row, "seconds")?.cast_unsigned(), get(row, "names")?));
+    found.first().map(describe).transpose()
+}
+
 pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
     let found = rows(client.query(WAITS, &[]).await)?;
     let Some(row) = found.first() else {

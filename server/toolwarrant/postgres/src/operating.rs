@@ -1,6 +1,7 @@
 //! The runs as an operator sees them.
 
 use crate::Postgres;
+use crate::claim;
 use crate::column::{get, rows};
 use crate::runs::{self, Leader, NOW};
 use serde::Serialize;
@@ -53,6 +54,11 @@ impl Postgres {
             async move { rows(client.query(&sql, &[&LISTED_MAX]).await) }
         });
         read.await?.iter().map(run).collect()
+    }
+
+    /// Returns true if a process leads and answers clients.
+    pub async fn is_served(&self) -> Result<bool, StoreError> {
+        self.inspector.read(|client| async move { claim::is_served(&client).await }).await
     }
 
     /// Returns the leader that lives, as of the store. Its lease may be over.

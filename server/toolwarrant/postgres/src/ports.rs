@@ -9,8 +9,10 @@ use crate::prepared::PreparedClient;
 use crate::single::WriteStatement;
 use crate::{Postgres, directory, partitions, reads, rules, runs};
 use serde::de::IgnoredAny;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::{hex, json};
@@ -28,9 +30,32 @@ use toolwarrant_tasks::task::TaskId;
 /// For reads that go through a whole table.
 pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
 
+/// For a request to be sent, for locks, and for an answer.
+const FATE_PATIENCE: Duration = Duration::from_secs(10);
+
 impl Postgres {
     pub(crate) async fn write(&self, write: WriteStatement) -> Result<Vec<i64>, StoreError> {
         self.single.ask_to_write(write).await
+    }
+
+    /// Carries out a change by an operator, who must not read what is not known. If its fate stays
+    /// unknown, this never returns, and [`Self::wait_for_unknown_fate`] does.
+    pub(crate) async fn act(&self, write: WriteStatement) -> Result<(), StoreError> {
+        let why = match timeout(FATE_PATIENCE, self.single.learn_fate(write)).await {
+            Ok(Err(StoreError::Unanswered(why))) => why,
+            Ok(known) => return known.map(drop),
+            Err(_) => format!("PostgreSQL has not answered for {} s", FATE_PATIENCE.as_secs()),
+        };
+        self.facts.unknown_fate.send_replace(Some(why));
+        pending().await
+    }
+
+    /// Returns once this process must end without an answer.
+    pub async fn wait_for_unknown_fate(&self) -> StoreError {
+        let mut unknown = self.facts.unknown_fate.subscribe();
+        // The sender is in `self`.
+        let why = unknown.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()).unwrap_or_default();
+        StoreError::Unanswered(format!("it is not known if a change was stored: {why}"))
     }
 
     /// Ends this run as planned, so that the next process leads at once.
@@ -199,7 +224,7 @@ impl DirectoryStore for Postgres {
     }
 
     fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
-        Box::pin(async move { self.write(directory::put_application(application, acts, &self.trail)?).await.map(drop) })
+        Box::pin(async move { self.act(directory::put_application(application, acts, &self.trail)?).await })
     }
 
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
@@ -218,7 +243,7 @@ impl DirectoryStore for Postgres {
     }
 
     fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
-        Box::pin(async move { self.write(directory::put_key(key, acts, &self.trail)?).await.map(drop) })
+        Box::pin(async move { self.act(directory::put_key(key, acts, &self.trail)?).await })
     }
 
     fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
@@ -241,7 +266,7 @@ impl DirectoryStore for Postgres {
     }
 
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {
-        Box::pin(async move { self.write(directory::put_acts(&acts, &self.trail)?).await.map(drop) })
+        Box::pin(async move { self.act(directory::put_acts(&acts, &self.trail)?).await })
     }
 
     fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {

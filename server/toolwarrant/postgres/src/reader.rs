@@ -21,7 +21,7 @@ pub(crate) struct Reader {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Of a statement that may take minutes.
-const LOCK_PATIENCE: &str = "2s";
+const LOCK_PATIENCE: &str = "500ms";
 
 /// For a new connection to have what a failover keeps. It leaves a read the time to say why it has
 /// not.
@@ -88,13 +88,13 @@ impl Reader {
     }
 
     async fn wait_for_standby(&self, client: &PreparedClient) -> Result<(), StoreError> {
+        let names = client.query_one("SELECT current_setting('synchronous_standby_names')", &[]);
+        let names = names.await.map_err(unavailable)?;
         if let Ok(kept) = timeout(STANDBY_PATIENCE, wait_for_standby(client)).await {
             return kept.map_err(unavailable);
         }
-        // The question has its turn once the commit is given up.
         self.server.cancel(client);
-        let names = client.query_one("SELECT current_setting('synchronous_standby_names')", &[]);
-        Err(StoreError::Unavailable(match names.await.map_err(unavailable)?.get(0) {
+        Err(StoreError::Unavailable(match names.get(0) {
             "" => format!("a commit has not ended for {STANDBY_PATIENCE:?}"),
             names => describe_missing_standby(STANDBY_PATIENCE.as_secs(), names),
         }))

@@ -80,8 +80,7 @@ impl Recovery for Postgres {
             if let Some(key) = keys.iter().find(|key| !off.contains(key)) {
                 return Err(not_off(key));
             }
-            let confirmed = self.write(directory::confirm_keys(keys.clone(), &acts, &self.trail)?).await?;
-            if confirmed.is_empty() { Err(not_off(&keys.join(", "))) } else { Ok(()) }
+            self.act(directory::confirm_keys(keys, &acts, &self.trail)?).await
         })
     }
 }

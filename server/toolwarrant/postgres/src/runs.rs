@@ -80,10 +80,23 @@ pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
 
 /// Keeps everything that the run still writes from landing.
 pub(crate) async fn note_death(client: &Client, epoch: u64) -> Result<(), Error> {
-    let sql = "WITH dead AS (UPDATE replica SET state = 'dead' WHERE state = 'serving' AND epoch = $1 RETURNING epoch)
-               DELETE FROM writer USING dead WHERE writer.epoch = dead.epoch";
-    client.execute(sql, &[&epoch.cast_signed()]).await.map(drop)
+    let sql = "UPDATE replica SET state = 'dead' WHERE state = 'serving' AND epoch = $1";
+    if client.execute(sql, &[&epoch.cast_signed()]).await? > 0 {
+        end_writers(client).await?;
+    }
+    Ok(())
 }
+
+/// Ends the run that leads. Ends its sessions that write a batch, too: one that goes on never would
+/// hold the next claim up.
+async fn end_writers(client: &impl GenericClient) -> Result<(), Error> {
+    client.execute(END_WRITERS, &[]).await?;
+    client.execute("DELETE FROM writer", &[]).await.map(drop)
+}
+
+const END_WRITERS: &str = "SELECT pg_terminate_backend(pid) FROM pg_locks
+    WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND relation = 'writer'::regclass
+      AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()";
 
 pub(crate) struct Begun {
     pub(crate) epoch: u64,
@@ -103,8 +116,7 @@ pub(crate) async fn begin(client: &mut Client, new: &NewRun) -> Result<Result<Be
         }
         let end = "UPDATE replica SET state = 'evicted' WHERE state IN ('serving', 'dead')";
         transaction.execute(end, &[]).await?;
-        // This waits for a batch that is being written.
-        transaction.execute("DELETE FROM writer", &[]).await?;
+        end_writers(&transaction).await?;
         let old = format!("DELETE FROM replica WHERE {NOW} - beaten > {KEPT_DAYS} * 86400000::bigint");
         transaction.execute(&old, &[]).await?;
         let begin = format!(

@@ -6,10 +6,13 @@ use super::{Durability, Known, Registry, RegistryError};
 use crate::act::Act;
 use crate::store::{SecretUse, StoreError};
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
 
-/// Time for a store that outlives its machine. After that, the operator gets an error.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
+const LEASE_PATIENCE: Duration = Duration::from_secs(5);
+
+const LEASE_EVERY: Duration = Duration::from_millis(100);
+
+const NOT_HERE: &str = "nothing has changed: this is not stored here, because the lease of this process is over, and another one may \
+                        lead; repeat the command where a process leads";
 
 /// The change is in force here, and the next leader would not know of it.
 const IN_FORCE_HERE: &str =
@@ -20,8 +23,8 @@ impl Registry {
         &self,
         plan: impl FnOnce(&Known) -> Result<(Edit, T), RegistryError> + Send,
     ) -> Result<(T, Durability), RegistryError> {
+        self.wait_for_lease().await?;
         let mut known = self.known.lock().await;
-        self.learn_fates(&mut known).await?;
         let (edit, answer) = plan(&known)?;
         match self.apply(&mut known, edit).await? {
             Durability::Owed(why) if self.outlives_machine() => {
@@ -42,7 +45,7 @@ impl Registry {
             }
             false => {
                 let acts = known.acts(&id, act);
-                self.put(known, &row, acts).await?;
+                self.put(&row, acts).await?;
                 known.pending.remove(&id);
                 (self.put_in_force(known, row), Ok(()))
             }
@@ -55,34 +58,11 @@ impl Registry {
         Ok(durability)
     }
 
-    pub(super) async fn put(&self, known: &mut Known, row: &DirectoryRow, acts: Vec<Act>) -> Result<(), StoreError> {
-        let put = match row.clone() {
-            DirectoryRow::Application(row) => self.store.put_application(row, acts),
-            DirectoryRow::Key(row) => self.store.put_key(row, acts),
-        };
-        let put = self.within_patience(put).await;
-        known.has_unknown_fate |= matches!(put, Err(StoreError::Unanswered(_)));
-        put
-    }
-
-    /// If the fate of a change is unknown, reads the store and puts in force what it has.
-    async fn learn_fates(&self, known: &mut Known) -> Result<(), StoreError> {
-        if !known.has_unknown_fate {
-            return Ok(());
+    pub(super) async fn put(&self, row: &DirectoryRow, acts: Vec<Act>) -> Result<(), StoreError> {
+        match row.clone() {
+            DirectoryRow::Application(row) => self.store.put_application(row, acts).await,
+            DirectoryRow::Key(row) => self.store.put_key(row, acts).await,
         }
-        let learn = async {
-            // The store writes in order, so the fate of the change is known then.
-            self.store.see(self.clock.floor()).await?;
-            self.store.directory().await
-        };
-        let (mut applications, mut keys) = self.within_patience(learn).await?;
-        // Rights that were taken away stay so until that is stored.
-        applications.retain(|row| !known.pending.contains_key(&DirectoryRow::Application(row.clone()).id()));
-        keys.retain(|row| !known.pending.contains_key(&DirectoryRow::Key(row.clone()).id()));
-        known.has_unknown_fate = false;
-        let uses = known.put_in_force(&self.access, self.offer, applications, keys);
-        self.keep_uses(uses, &Durability::Stored).await;
-        Ok(())
     }
 
     fn put_in_force(&self, known: &mut Known, row: DirectoryRow) -> Vec<SecretUse> {
@@ -98,14 +78,16 @@ impl Registry {
         self.access.has_lease()
     }
 
-    /// Gives a store on this machine all the time that its disk needs.
-    pub(super) async fn within_patience<T>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        let until = if self.outlives_machine() { self.clock.now().plus(STORE_PATIENCE) } else { Timestamp(u64::MAX) };
-        let done = self.clock.before(until, work).await;
-        let silent = || format!("the store has not answered for {} s", STORE_PATIENCE.as_secs());
-        done.unwrap_or_else(|| Err(StoreError::Unanswered(silent())))
+    /// Refuses a change that the process which leads would not know of. A start, or a short gap,
+    /// has no lease yet.
+    async fn wait_for_lease(&self) -> Result<(), RegistryError> {
+        let until = self.clock.now().plus(LEASE_PATIENCE);
+        while self.access.check_lease().is_err() {
+            if self.clock.now() >= until {
+                return Err(RegistryError::Unavailable(NOT_HERE.to_owned()));
+            }
+            self.clock.sleep_until(self.clock.now().plus(LEASE_EVERY)).await;
+        }
+        Ok(())
     }
 }

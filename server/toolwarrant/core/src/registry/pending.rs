@@ -22,7 +22,7 @@ impl Registry {
 
     pub(super) async fn store(&self, known: &mut Known, id: &RowId) -> Result<(), String> {
         let (Some(row), Some(acts)) = (known.row(id), known.pending.get(id).cloned()) else { return Ok(()) };
-        self.put(known, &row, acts).await.map_err(|error| error.to_string())?;
+        self.put(&row, acts).await.map_err(|error| error.to_string())?;
         known.pending.remove(id);
         Ok(())
     }

@@ -111,6 +111,7 @@ struct Server {
 async fn serve() -> Server {
     let clock = Clock::start_at(Timestamp(1_800_000_000_000));
     let lease = Lease::new(clock.clone());
+    lease.extend(lease.begin(), LEASE);
     let registry = open_with(&Arc::new(Memory::default()), &clock, Some(lease.clone())).await;
     let owner = one(&registry).await;
     let all = |row: &mut ApplicationRow| row.permissions = vec!["look".to_owned(), "print".to_owned()];

@@ -2,6 +2,7 @@
 
 mod claims;
 mod encryption;
+mod fates;
 mod faults;
 mod files;
 mod forgetting;
@@ -65,11 +66,12 @@ pub(crate) async fn lead(address: &Address, name: &str) -> Arc<Postgres> {
 }
 
 async fn claim(address: &Address, new: NewRun) -> Claim {
-    Candidate::new(address, new)
-        .await
-        .expect("the server runs")
-        .wait(&watch::Sender::default(), &watch::Sender::default())
-        .await
+    try_to_claim(address, new).await.expect("the server can be used")
+}
+
+async fn try_to_claim(address: &Address, new: NewRun) -> Result<Claim, StoreError> {
+    let candidate = Candidate::new(address, new).expect("a URL");
+    candidate.wait(&watch::Sender::default(), &watch::Sender::default()).await
 }
 
 fn run(name: &str, key: [u8; 32]) -> NewRun {
@@ -95,14 +97,6 @@ impl OpenTransaction {
         tokio::spawn(connection);
         client.batch_execute(&format!("BEGIN; {sql}")).await.expect("the server runs");
         Self(client)
-    }
-
-    async fn holds_up<T>(&self, other: &JoinHandle<T>) {
-        let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
-        while self.0.query(waiting, &[]).await.expect("the server runs").is_empty() {
-            assert!(!other.is_finished(), "it does not wait");
-            tokio::task::yield_now().await;
-        }
     }
 
     async fn commit(self) {
@@ -203,13 +197,21 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
 async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_time_is_withdrawn() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
-    let open = OpenTransaction::begin(&address, "SELECT epoch FROM writer FOR UPDATE").await;
+    // The first one goes on once the row is there.
+    let slow = "CREATE TABLE goes_on (one integer);
+        CREATE FUNCTION wait_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            WHILE NOT EXISTS (SELECT FROM goes_on) LOOP PERFORM pg_sleep(0.05); END LOOP; RETURN NEW; END $$;
+        CREATE TRIGGER slow BEFORE INSERT ON task FOR EACH ROW EXECUTE FUNCTION wait_long()";
+    OpenTransaction::begin(&address, slow).await.commit().await;
     let sending = Arc::clone(&one);
     let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1"), vec![]).await });
-    open.holds_up(&sent).await;
+    let begun = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    while server().expect("it runs").count(&address, begun).await == 0 {
+        tokio::task::yield_now().await;
+    }
     let behind = one.accept(new(2, "k2", "t2"), vec![]).await;
     assert!(matches!(behind, Err(StoreError::Unavailable(_))), "{behind:?}");
-    open.commit().await;
+    OpenTransaction::begin(&address, "INSERT INTO goes_on VALUES (1)").await.commit().await;
     assert_eq!(sent.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
     one.accept(new(3, "k3", "t3"), vec![]).await.expect("the server runs");
     assert_eq!(one.task(id(2)).await, Ok(None));
@@ -263,7 +265,7 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
 async fn a_pooler_that_shares_sessions_is_refused() {
     let Some(address) = cluster().await else { return };
     let pooler = pooler::start(server().expect("it runs").socket(), &address).await;
-    let refused = Candidate::new(&pooler, run("one", KEY)).await.map(drop).expect_err("a pooler");
+    let refused = try_to_claim(&pooler, run("one", KEY)).await.map(drop).expect_err("a pooler");
     assert!(refused.to_string().contains("session pooling"), "{refused}");
 }
 
@@ -277,7 +279,7 @@ async fn a_database_that_cannot_hold_every_text_is_refused_with_the_statement_th
         count(format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")).await;
         let address = Address { url: at(&name), password: None };
         let init = Postgres::init(&address, KEY).await.expect_err(encoding);
-        let start = Candidate::new(&address, run("one", KEY)).await.map(drop).expect_err(encoding);
+        let start = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err(encoding);
         assert_eq!(init, start, "a start says the same");
         let (why, remedy) = init
             .to_string()
@@ -304,7 +306,7 @@ async fn an_account_with_the_granted_rights_leads_and_changes_nothing_that_has_h
     count("CREATE ROLE granted LOGIN").await;
     let url = owner.url.replace("tests@", "granted@");
     let account = Address { url, password: None };
-    let refused = Candidate::new(&account, run("one", KEY)).await.map(drop).expect_err("it has no rights");
+    let refused = try_to_claim(&account, run("one", KEY)).await.map(drop).expect_err("it has no rights");
     assert!(refused.to_string().contains("store grant"), "{refused}");
     Postgres::grant(&owner, "granted").await.expect("the owner may");
     let one = lead(&account, "one").await;

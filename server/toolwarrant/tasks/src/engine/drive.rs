@@ -74,7 +74,8 @@ impl Engine {
 
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let ended = survive(self.carry_on(id, wake)).await;
-        let is_cut_off = matches!(ended, Some(Err(Halt::Store(StoreError::Unavailable(_)))));
+        let is_cut_off =
+            matches!(ended, Some(Err(Halt::Store(StoreError::Unavailable(_) | StoreError::Unanswered(_)))));
         let is_known = self.is_cut_off.swap(is_cut_off, Ordering::Relaxed);
         let why = match ended {
             Some(Ok(())) => return,

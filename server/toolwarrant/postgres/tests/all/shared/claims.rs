@@ -11,7 +11,8 @@ pub(super) fn wait_to_lead(address: &Address, new: NewRun) -> (JoinHandle<Claim>
     let (shown, why) = watch::channel(Waiting::default());
     let address = address.clone();
     let waiting = async move {
-        Candidate::new(&address, new).await.expect("the server runs").wait(&shown, &watch::Sender::default()).await
+        let candidate = Candidate::new(&address, new).expect("a URL");
+        candidate.wait(&shown, &watch::Sender::default()).await.expect("the server can be used")
     };
     (tokio::spawn(waiting), why)
 }
@@ -156,8 +157,50 @@ async fn tables_of_another_layout_are_refused_by_number() {
     let Some(address) = cluster().await else { return };
     for (layout, says) in [(2, "older than 3"), (4, "newer than 3")] {
         server().expect("it runs").count(&address, &format!("UPDATE cluster SET layout = {layout}")).await;
-        let refused =
-            Candidate::new(&address, run("one", KEY)).await.map(drop).expect_err("another layout").to_string();
+        let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("another layout").to_string();
         assert!(refused.contains(&format!("layout {layout}, which is {says}")), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn a_second_process_with_the_name_of_a_replica_is_refused_and_an_account_that_may_not_end_the_leader_is_told() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("another folder").to_string();
+    assert!(refused.contains("another process is the replica `one`"), "{refused}");
+    server().expect("it runs").count(&address, "CREATE ROLE other LOGIN").await;
+    Postgres::grant(&address, "other").await.expect("the owner may");
+    let other = Address { url: address.url.replace("tests@", "other@"), password: None };
+    let (waiting, mut why) = wait_to_lead(&other, run("two", KEY));
+    let said = why.wait_for(|why| *why != Waiting::Starting).await.expect("it waits").to_string();
+    assert!(said.contains("GRANT pg_signal_backend TO other"), "{said}");
+    server().expect("it runs").count(&address, "GRANT pg_signal_backend TO other").await;
+    why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
+    one.leave().await.expect("the server runs");
+    waiting.abort();
+}
+
+#[tokio::test]
+async fn a_start_without_a_server_waits_and_says_why_and_then_leads() {
+    let Some(address) = cluster().await else { return };
+    let relay = Relay::start(server().expect("it runs").socket()).await;
+    let through = relay.address(&address);
+    relay.refuse(true);
+    let (claim, mut why) = wait_to_lead(&through, run("one", KEY));
+    let said = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
+    assert!(said.contains("no PostgreSQL answers"), "{said}");
+    relay.refuse(false);
+    claim.await.expect("it leads");
+}
+
+#[tokio::test]
+async fn a_process_that_leads_is_served_by_once_it_says_so_and_not_after_its_end() {
+    let Some(address) = cluster().await else { return };
+    let first = claim(&address, run("one", KEY)).await;
+    let reader = read(&address).await;
+    assert_eq!(reader.is_served().await, Ok(false), "it starts");
+    first.note_serving().await;
+    assert_eq!(reader.is_served().await, Ok(true));
+    first.give_back().await;
+    assert_eq!(reader.is_served().await, Ok(false));
 }

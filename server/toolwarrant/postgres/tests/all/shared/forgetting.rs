@@ -11,9 +11,9 @@ async fn replace_by_copy(address: &Address, synchronous: bool) {
     server().expect("it runs").count(address, &sql).await;
 }
 
-async fn obstacle(address: &Address) -> String {
+async fn obstacle(address: &Address, new: NewRun) -> String {
     let (shown, mut why) = watch::channel(Waiting::default());
-    let candidate = Candidate::new(address, run("next", KEY)).await.expect("the server runs");
+    let candidate = Candidate::new(address, new).expect("a URL");
     let waiting = tokio::spawn(async move { drop(candidate.wait(&shown, &watch::Sender::default()).await) });
     let why = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
     waiting.abort();
@@ -50,8 +50,8 @@ async fn a_process_that_waits_remembers_the_beats_that_it_has_seen_while_an_olde
     let one = lead(&address, "one").await;
     let (shown, mut why) = watch::channel(Waiting::default());
     let (seen, mut kept) = watch::channel(SeenBeat::default());
-    let candidate = Candidate::new(&address, run("two", KEY)).await.expect("the server runs");
-    let waiting = tokio::spawn(async move { candidate.wait(&shown, &seen).await.epoch });
+    let candidate = Candidate::new(&address, run("two", KEY)).expect("a URL");
+    let waiting = tokio::spawn(async move { candidate.wait(&shown, &seen).await.map(|claim| claim.epoch) });
     let epoch = one.epoch();
     let server = server().expect("it runs");
     server.count(&address, "UPDATE replica SET beat = 7").await;
@@ -76,10 +76,9 @@ async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts
     one.accept(new(1, "k", "t"), vec![]).await.expect("the server runs");
     replace_by_copy(&address, false).await;
     let former = Some(one.epoch());
-    for _ in 0..2 {
-        // Also in the folder of the run whose writes may be missing.
-        drop(Candidate::new(&address, NewRun { former, ..run("one", KEY) }).await.expect("the server runs"));
-        let why = obstacle(&address).await;
+    // Also in the folder of the run whose writes may be missing.
+    for new in [NewRun { former, ..run("one", KEY) }, run("next", KEY)] {
+        let why = obstacle(&address, new).await;
         assert!(why.contains("may lack what was acknowledged to `one`") && why.contains("accept-loss"), "{why}");
     }
     let refused = one.accept(new(2, "l", "u"), vec![]).await;
@@ -114,11 +113,12 @@ async fn a_store_without_a_beat_that_was_seen_is_an_older_copy_until_an_operator
     {
         let is_mender = new.mends;
         let (shown, mut why) = watch::channel(Waiting::default());
-        let candidate = Candidate::new(&address, new).await.expect("the server runs");
+        let candidate = Candidate::new(&address, new).expect("a URL");
         let unseen = watch::Sender::default();
         tokio::select! {
             claim = candidate.wait(&shown, &unseen) => {
                 assert!(leads);
+                let claim = claim.expect("the server can be used");
                 let store = Postgres::lead(&claim, "one".to_owned()).await.expect("the server runs");
                 if is_mender {
                     store.begin_again(Clock::system().wall(), act()).await.expect("the server runs");

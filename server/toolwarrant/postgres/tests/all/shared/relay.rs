@@ -17,6 +17,7 @@ struct State {
     /// Messages until the cut, counted in both directions.
     left: AtomicU32,
     has_cut: AtomicBool,
+    refuses: AtomicBool,
 }
 
 const NEVER: u32 = u32::MAX;
@@ -25,10 +26,17 @@ impl Relay {
     pub(crate) async fn start(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let state = Arc::new(State { left: AtomicU32::new(NEVER), has_cut: AtomicBool::new(false) });
+        let state = Arc::new(State {
+            left: AtomicU32::new(NEVER),
+            has_cut: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
+        });
         let kept = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                if kept.refuses.load(SeqCst) {
+                    continue;
+                }
                 client.set_nodelay(true).expect("it is open");
                 let server = UnixStream::connect(&socket).await.expect("the server runs");
                 let state = Arc::clone(&kept);
@@ -56,6 +64,11 @@ impl Relay {
 
     pub(crate) fn count_messages(&self) -> u32 {
         NEVER - self.state.left.load(SeqCst)
+    }
+
+    /// Ends connections as they come.
+    pub(crate) fn refuse(&self, refuses: bool) {
+        self.state.refuses.store(refuses, SeqCst);
     }
 
     pub(crate) fn has_cut(&self) -> bool {

@@ -1,0 +1,85 @@
+//! Changes whose answer is lost, and what a process says of them.
+
+use super::*;
+use tokio::time::timeout;
+
+/// The session that writes and waits for the standby, given to a function of PostgreSQL.
+const WAITING_WRITER: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%UPDATE writer%'";
+
+const LONG: Duration = Duration::from_secs(60);
+
+async fn wait_for_rows(pair: &PostgresPair, from: &str) {
+    let count = format!("SELECT count(*) > 0 {from}");
+    let waiting = async {
+        while pair.query(&count).await.expect("the server runs") == "f" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("no row: {from}"));
+}
+
+fn change(store: &Arc<Postgres>, name: &'static str) -> JoinHandle<Result<(), StoreError>> {
+    let store = Arc::clone(store);
+    tokio::spawn(async move { store.put_application(application(name, name), vec![]).await })
+}
+
+async fn names(store: &Postgres) -> Vec<String> {
+    let (applications, _) = store.directory().await.expect("read");
+    applications.into_iter().map(|row| row.name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_has_it_and_else_ends_the_process() {
+    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let address = Address { url: pair.url(), password: None };
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let one = lead(&address, "one").await;
+    // The first beat notes that there is a standby.
+    wait_for_rows(&pair, "FROM replica WHERE beat > 0").await;
+    for (end, name) in [("pg_terminate_backend", "first"), ("pg_cancel_backend", "second")] {
+        pair.cut_replication();
+        let changing = change(&one, name);
+        wait_for_rows(&pair, WAITING_WRITER).await;
+        pair.query(&format!("SELECT {end}(pid) {WAITING_WRITER}")).await.expect("the server runs");
+        wait_for_rows(&pair, &format!("FROM application WHERE name = '{name}'")).await;
+        assert!(!changing.is_finished(), "{end}: no other server has it");
+        pair.join_replication();
+        let changed = timeout(LONG, changing).await.expect("an answer").expect("no panic");
+        assert_eq!(changed, Ok(()), "{end}: it is stored");
+    }
+    pair.cut_replication();
+    let changing = change(&one, "third");
+    wait_for_rows(&pair, WAITING_WRITER).await;
+    pair.query(&format!("SELECT pg_terminate_backend(pid) {WAITING_WRITER}")).await.expect("the server runs");
+    let why = timeout(LONG, one.wait_for_unknown_fate()).await.expect("it ends");
+    assert!(matches!(why, StoreError::Unanswered(_)), "{why}");
+    pair.join_replication();
+    let next = timeout(LONG, lead(&address, "one")).await.expect("it leads");
+    assert_eq!(names(&next).await, ["first", "second", "third"], "the next leader has it");
+    assert!(!changing.is_finished(), "nobody has said anything of it");
+}
+
+#[tokio::test]
+async fn a_change_that_waits_for_a_lock_is_refused_and_does_not_land_later() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    let open = OpenTransaction::begin(&address, "LOCK TABLE application").await;
+    let refused = change(&one, "first").await.expect("no panic");
+    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("55P03")), "{refused:?}");
+    open.commit().await;
+    assert_eq!(change(&one, "second").await.expect("no panic"), Ok(()));
+    assert_eq!(names(&one).await, ["second"]);
+}
+
+#[tokio::test]
+async fn a_claim_ends_a_batch_of_the_former_leader_that_has_begun_and_goes_on_never() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    one.accept(new(1, "k", "t"), vec![]).await.expect("the server runs");
+    let stuck = OpenTransaction::begin(&address, "UPDATE writer SET batches = batches + 1").await;
+    let next = timeout(LONG, lead(&address, "next")).await.expect("it leads");
+    assert_eq!(next.accept(new(2, "l", "u"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
+    stuck.0.batch_execute("COMMIT").await.expect_err("its session is ended");
+}
