@@ -159,6 +159,7 @@ pub const ROLES: [&str; 25] = [
     "target_busy",
     "upstream_unavailable",
     "overloaded",
+    "handed_over",
     "internal",
     OUTCOME_UNKNOWN,
     "parse_error",

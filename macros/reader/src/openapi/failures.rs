@@ -8,8 +8,15 @@ use crate::type_schema;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const OF_EVERY_REQUEST: [&str; 6] =
-    ["unauthenticated", "method_not_allowed", "request_timeout", "body_too_large", "overloaded", "internal"];
+const OF_EVERY_REQUEST: [&str; 7] = [
+    "unauthenticated",
+    "method_not_allowed",
+    "request_timeout",
+    "body_too_large",
+    "overloaded",
+    "handed_over",
+    "internal",
+];
 
 const OF_A_CALL: [&str; 3] = ["invalid_argument", "rate_limited", "no_route"];
 

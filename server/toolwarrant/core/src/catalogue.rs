@@ -144,6 +144,9 @@ pub struct Roles {
     pub target_busy: &'static ErrorDef,
     pub upstream_unavailable: &'static ErrorDef,
     pub overloaded: &'static ErrorDef,
+    /// Nothing was done, so a balancer may repeat the request elsewhere. No other error has this
+    /// status.
+    pub handed_over: &'static ErrorDef,
     pub internal: &'static ErrorDef,
     /// Only of a contract with an act that is not idempotent.
     pub outcome_unknown: Option<&'static ErrorDef>,

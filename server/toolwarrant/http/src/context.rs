@@ -99,10 +99,15 @@ pub(crate) fn respond(
     body: impl Into<Bytes>,
     request_id: impl Into<HeaderValue>,
 ) -> Response<Body> {
+    let mut response = respond_without_id(status, body);
+    response.headers_mut().insert(REQUEST_ID, request_id.into());
+    response
+}
+
+pub(crate) fn respond_without_id(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
-    response.headers_mut().insert(REQUEST_ID, request_id.into());
     response
 }
 

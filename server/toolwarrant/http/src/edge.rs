@@ -4,7 +4,6 @@
 
 mod body;
 mod connection;
-mod gate;
 mod limiter;
 mod limits;
 mod listen;
@@ -21,7 +20,6 @@ pub use body::{BodyError, BodyRoom, read_body};
 pub(crate) use body::{count_answer, skip_rest};
 pub use connection::Peer;
 pub(crate) use connection::{patience, slow_down};
-pub use gate::Gate;
 pub use limiter::ConnectionLimiter;
 pub(crate) use limiter::ConnectionPermit;
 pub use limits::Limits;

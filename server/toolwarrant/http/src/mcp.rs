@@ -12,7 +12,7 @@ mod method;
 mod refusal;
 mod session;
 
-pub(crate) use answers::Answers;
+pub(crate) use answers::{Answers, error};
 
 use super::context::{Context, check_type, empty, explain_body, hold_call, respond};
 use super::credentials;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use toolwarrant_operator::Shared;
+use toolwarrant_operator::metrics::ServiceStatus;
 
 pub(crate) struct ReplicaLife {
     pub(crate) shared: Shared,
@@ -13,7 +14,10 @@ pub(crate) struct ReplicaLife {
 impl ReplicaLife {
     /// Returns an error if this process may not lead any more.
     pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<()> {
-        let leading = this.and_then(|Self { shared }| shared.leading.as_mut());
+        let leading = this.and_then(|Self { shared }| {
+            shared.note_serving();
+            shared.leading.as_mut()
+        });
         let Some(leading) = leading else {
             stop.await;
             return Ok(());
@@ -29,27 +33,38 @@ impl ReplicaLife {
         let _ = timeout(GIVE_UP, self.shared.leave()).await;
     }
 
-    /// Leaves, so that the process that waits leads. Then waits a moment until that answers:
-    /// clients that have waited here are led to it.
-    pub(crate) async fn hand_over(this: Option<Self>) {
+    /// Leaves, so that the process that waits leads. Then waits until that answers and the balancer
+    /// has noticed: clients that have waited here are led to it. If nobody leads soon, nobody waits
+    /// for that.
+    pub(crate) async fn hand_over(this: Option<Self>, status: &ServiceStatus) {
         let Some(Self { shared }) = this else { return };
         let store = Arc::clone(&shared.store);
         shared.leave().await;
-        let led = async {
-            while matches!(store.leader().await, Ok(None)) {
-                sleep(LOOK_EVERY).await;
-            }
+        let led = until(SUCCESSOR, async || matches!(store.leader().await, Ok(Some(_)))).await;
+        if led && until(ITS_START, async || matches!(store.is_served().await, Ok(true))).await {
+            status.set_stopping();
             sleep(NOTICED).await;
-        };
-        let _ = timeout(SUCCESSOR, led).await;
+        }
     }
+}
+
+async fn until(limit: Duration, is_so: impl AsyncFn() -> bool) -> bool {
+    let looking = async {
+        while !is_so().await {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    timeout(limit, looking).await.is_ok()
 }
 
 const GIVE_UP: Duration = Duration::from_secs(1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// For the successor to answer, and a balancer to notice it.
-const NOTICED: Duration = Duration::from_secs(1);
-
 const SUCCESSOR: Duration = Duration::from_millis(2_500);
+
+const ITS_START: Duration = Duration::from_secs(15);
+
+/// For a balancer to notice that this process is not ready, and the successor is: longer than three
+/// checks of `docs/cluster/haproxy.cfg`.
+const NOTICED: Duration = Duration::from_secs(2);

@@ -26,7 +26,8 @@ use toolwarrant_console::Console;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::keep_passes;
 use toolwarrant_core::registry::Durability;
-use toolwarrant_http::edge::{self, ConnectionLimiter, Gate, Responder, Tls};
+use toolwarrant_http::Gate;
+use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
@@ -230,7 +231,7 @@ impl Server {
         let watching = monitor.map(watch);
         let mut work = Work::start(&engine, background, &context, keeper, (sockets, console, passes));
         let hands_over = replica.is_some() || bridges.is_some();
-        let gate = hands_over.then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
+        let gate = hands_over.then(|| Arc::new(Gate::new(Arc::clone(&endpoint), context.catalogue)));
         // The writer of the audit ends with the endpoint, which a gate lets go when it is held.
         let kept = gate.is_none().then(|| Arc::clone(&endpoint));
         let responder: Arc<dyn Responder> = gate.clone().map_or(endpoint, |gate| gate);
@@ -242,7 +243,7 @@ impl Server {
             if let (Ok(()), Some(gate)) = (&stopped, &gate) {
                 status.set_handing_over();
                 let held = work.stop_behind(gate, &engine).await;
-                ReplicaLife::hand_over(replica.take()).await;
+                ReplicaLife::hand_over(replica.take(), &status).await;
                 drop(held);
             }
             status.set_stopping();

@@ -178,7 +178,7 @@ pub(super) fn pong(id: &str) -> Answer {
     join(&[OPEN, id, r#","result":{}}"#], b"", "")
 }
 
-pub(super) fn error(id: &str, failure: &Failure) -> Answer {
+pub(crate) fn error(id: &str, failure: &Failure) -> Answer {
     let data = json!(failure);
     let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
     join(&[OPEN, id, r#","error":"#], error.to_string().as_bytes(), "}")
