@@ -44,6 +44,8 @@ impl fmt::Debug for Passes {
 struct PassStore {
     clock: Clock,
     random: Random,
+    /// Of tokens: empty without a cell.
+    prefix: String,
     /// `None` if browsers cannot reach the page safely.
     url: Option<WebUrl>,
     live: Mutex<HashMap<[u8; 32], Arc<Pass>>>,
@@ -65,7 +67,8 @@ pub struct Opening {
 /// An issued pass.
 #[derive(Debug)]
 pub struct Issued {
-    /// 64 hexadecimal digits.
+    /// 64 hexadecimal digits; in a cell, `pass_`, the name of the cell and `_` before them, as in
+    /// the ids of keys.
     pub token: Secret<String>,
     /// The page, with the token in its fragment.
     pub url: Secret<WebUrl>,
@@ -89,13 +92,15 @@ pub enum NoPass {
 
 impl Passes {
     /// Makes a store of passes. `url` is the public URL. Without https, only a page on this machine
-    /// is offered.
+    /// is offered. Tokens have the name of the cell, by which a balancer leads requests.
     #[must_use]
-    pub fn new(clock: Clock, random: Random, url: &str) -> Self {
+    pub fn new(clock: Clock, random: Random, url: &str, cell: Option<&str>) -> Self {
         let url = WebUrl::of_this_server(url);
+        let prefix = cell.map(|name| format!("pass_{name}_")).unwrap_or_default();
         Self(Arc::new(PassStore {
             clock,
             random,
+            prefix,
             url,
             live: Mutex::default(),
             opened: Notify::new(),
@@ -114,12 +119,13 @@ impl Passes {
     /// # Errors
     /// There is no page, no target, or no randomness.
     pub fn issue(&self, call: &Call<'_>, opening: Opening) -> Result<Issued, NoPass> {
-        let PassStore { clock, random, url, .. } = &*self.0;
+        let PassStore { clock, random, prefix, url, .. } = &*self.0;
         let Opening { path, mode, lasts } = opening;
         let url = url.as_ref().ok_or(NoPass::NoPage)?;
         let target = call.notes().0.ok_or(NoPass::NoTarget)?.into();
         let bytes = Secret::new(random.bytes::<32>().map_err(|_| NoPass::NoRandomness)?);
-        let token = Secret::new(hex::encode(bytes.expose()));
+        let digits = Secret::new(hex::encode(bytes.expose()));
+        let token = Secret::new([prefix, &**digits.expose()].concat());
         let expires_at = clock.latest().plus(lasts);
         let expires_at = call.caller.expires_at().map_or(expires_at, |end| end.min(expires_at));
         let (mut caller, request_id) = (call.caller.clone(), call.request_id.into());
@@ -133,7 +139,7 @@ impl Passes {
     }
 
     pub(crate) fn find(&self, token: &str) -> Option<Arc<Pass>> {
-        let bytes = Secret::new(hex::decode(token)?);
+        let bytes = Secret::new(hex::decode(token.strip_prefix(&*self.0.prefix)?)?);
         let digest: [u8; 32] = Sha256::digest(bytes.expose()).into();
         let found = self.live().get(&digest).cloned();
         found.filter(|pass| pass.expires_at > self.0.clock.latest() && !pass.uses().ended)

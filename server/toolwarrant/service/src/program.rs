@@ -207,7 +207,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
         let parts = |folder: &DataFolder, files| {
             let (clock, random) = (Clock::system(), Random::System);
-            let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL);
+            let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL, None);
             let tasks = OwnTasks::default();
             let setup = Setup { flags, fleet, config, folder, files, clock, random, passes, tasks };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;

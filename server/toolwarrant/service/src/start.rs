@@ -112,7 +112,7 @@ impl Start {
             // Output in a file or a pipe may be stored, so it must not have secrets.
             let prints_keys = wanted || (!over_stdio && io::stdout().is_terminal());
             let bridges = over_stdio.then(|| OperatorSocket::open_for_bridges(folder.path())).transpose()?;
-            let passes = Passes::new(opened.clock.clone(), random.clone(), &listening.url);
+            let passes = Passes::new(opened.clock.clone(), random.clone(), &listening.url, store.cell.as_deref());
             Ok(Some(Self {
                 names,
                 demo,

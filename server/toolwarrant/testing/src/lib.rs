@@ -161,7 +161,7 @@ async fn start<H: Handlers, C>(
     let folder = DataFolder::open(&folder, &names).expect("a folder");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let passes = Passes::new(clock.clone(), Random::from_seed(4), &format!("http://{address}"));
+    let passes = Passes::new(clock.clone(), Random::from_seed(4), &format!("http://{address}"), None);
     let tasks = OwnTasks::default();
     let setup = Setup {
         flags: (),
