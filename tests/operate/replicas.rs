@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use test_postgres::TestPostgres;
 use tokio::process::Command;
 use toolwarrant_base::clock::Clock;
+use toolwarrant_postgres::Address;
 use toolwarrant_signing::{Request, header, sign};
 
 const UNIT: &str = include_str!("../../server/toolwarrant/operator/src/files/unit.service");
@@ -71,7 +72,7 @@ fn start_replica(
     let settings = adapt(
         settings,
         &[
-            ("postgres://cloudphone@10.0.0.21,10.0.0.22/cloudphone", url),
+            ("postgres://cloudphone@10.0.0.21,10.0.0.22/cloudphone?sslrootcert=/etc/cloudphone/ca.pem", url),
             ("store-password-file = \"store.password\"\n", "authority-lease = 20\n"),
             ("replica = \"one\"", &format!("replica = \"{name}\"")),
             ("10.0.0.11:8080", &listen.to_string()),
@@ -96,6 +97,40 @@ fn start_replica(
 
 fn unit() -> String {
     UNIT.replace("{program}", "cloudphone").replace("{environment}", "CLOUDPHONE_")
+}
+
+/// Nobody waits to lead, so no balancer can repeat the request elsewhere.
+async fn see_what_a_held_request_gets(listen: SocketAddr, path: &str, usual: u16, form: &str) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let held = loop {
+        let answer = exchange(listen, request.as_bytes()).await.expect("it holds requests before it ends");
+        if answer.status != usual {
+            break answer;
+        }
+    };
+    let is_told = held.body.starts_with(form) && held.body.contains("\"code\":\"handed_over\"");
+    assert!(held.status == 425 && is_told && held.header("retry-after") == Some("1"), "{} {}", held.status, held.body);
+}
+
+/// A full disk moves no leader, and a locked table is named by a command that would wait for it.
+async fn see_faults_of_the_server(server: &TestPostgres, address: &Address, data: &Path, monitor: SocketAddr) {
+    for sql in [
+        "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$",
+        "CREATE TRIGGER full_disk BEFORE UPDATE ON writer EXECUTE FUNCTION fill()",
+    ] {
+        server.count(address, sql).await;
+    }
+    let told = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
+        Ok(answer) if answer.body.contains("make room on the disk of PostgreSQL") => Ok(answer.status),
+        answer => Err(format!("{answer:?}")),
+    });
+    assert_eq!(told.await.expect("it says why"), 200);
+    server.count(address, "DROP TRIGGER full_disk ON writer").await;
+    let lock = server.begin_at(address, "LOCK TABLE task").await;
+    let (code, said) = operate(data, "doctor").await;
+    assert!(code != 0 && said.contains("locks task"), "{code} {said}");
+    drop(lock);
 }
 
 async fn until_ready(monitor: SocketAddr, status: u16) {
@@ -169,7 +204,7 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
         let start = Start::new(binary(), folder).flags(&["--demo", "--cell", cell]);
         start.ready().await.expect("it serves")
     };
-    let (eu, us) = (start("eu1").await, start("us1").await);
+    let (eu, mut us) = (start("eu1").await, start("us1").await);
     let (first, second) = (eu.address.to_string(), us.address.to_string());
     let servers = [("10.0.0.11:8080", &*first), ("10.1.0.11:8080", &*second)];
     let (_process, relay) = start_haproxy(home.path(), CELLS, &servers).await;
@@ -189,6 +224,23 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
             assert_eq!(answer.status, 200, "{request}: {}", answer.body);
         }
     }
+    // The token of a page leads to the cell that issued it.
+    let key = &us.keys[0];
+    let page = call(balancer, key, "list_devices", &json!({})).await.expect("an answer").expect("a page");
+    let wanted = json!({"device_id": page["devices"][0]["device_id"], "mode": "view"});
+    let session = call(balancer, key, "create_session", &wanted).await.expect("an answer").expect("a session");
+    let token = session["token"].as_str().expect("text");
+    let look = format!(
+        "GET /screen/still?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(exchange(balancer, look.as_bytes()).await.expect("an answer").status, 200, "{token}");
+    us.stop().await.expect("it ends");
+    let dead = exchange(balancer, look.as_bytes()).await.expect("an answer");
+    assert!(
+        dead.status == 503 && dead.body.contains("\"retryable\":true") && dead.body.contains("jsonrpc"),
+        "{}",
+        dead.body
+    );
     assert!(eu.keys[0].id.starts_with("cpk_eu1_") && us.keys[0].id.starts_with("cpk_us1_"));
 }
 
@@ -196,7 +248,8 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
 async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_one_hands_over() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
     let Some(server) = TestPostgres::start() else { return };
-    let url = server.schema().await.expect("the server runs").url;
+    let address = server.schema().await.expect("the server runs");
+    let url = address.url.clone();
     let (platform, data) = (table("lab", &double, &home), home.path().join("one/data"));
     let platform = platform.replace("-file = \"", &format!("-file = \"{}/", home.path().display()));
     fs::create_dir(home.path().join("one")).expect("a folder");
@@ -212,6 +265,9 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     }
     let key = KeyPair::read(&json_of(&data, "key create shop").await).expect("a key");
     until_listed(places[0][0], &key, 3).await;
+    let page = get(&format!("http://{}/metrics", places[1][1])).await.expect("a page").body;
+    assert!(page.contains("cloudphone_replica_waits 1") && page.contains("cloudphone_replica_lease 0"), "{page}");
+    see_faults_of_the_server(&server, &address, &data, places[0][1]).await;
     if !is_installed("haproxy", "-v").await {
         println!("left out: haproxy is not installed (package haproxy)");
         return;
@@ -249,7 +305,12 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     until_ready(places[1][1], 200).await;
     until_listed(balancer, &key, 3).await;
     assert_eq!(accepted.len(), 1, "one key is one task: {accepted:?}");
-    let (status, _) = two.stop().await.expect("it ends");
+    two.signal("TERM").await.expect("it runs");
+    tokio::join!(
+        see_what_a_held_request_gets(places[1][0], "/v1/contract.json", 200, "{\"code\""),
+        see_what_a_held_request_gets(places[1][0], "/mcp", 405, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\"")
+    );
+    let (status, _) = two.end().await.expect("it ends");
     assert!(status.success(), "{status}");
     let refused = wait_for(async || {
         let refused = get(&format!("http://{balancer}/v1/devices")).await.expect("an answer");
