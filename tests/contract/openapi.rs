@@ -158,8 +158,15 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
                 EffectSpec::Act(_) => &[200],
                 EffectSpec::Task(_) => &[200, 202],
             };
-            let of_requests =
-                ["unauthenticated", "method_not_allowed", "request_timeout", "body_too_large", "no_route", "internal"];
+            let of_requests = [
+                "unauthenticated",
+                "method_not_allowed",
+                "request_timeout",
+                "body_too_large",
+                "handed_over",
+                "no_route",
+                "internal",
+            ];
             let of_bodies = http.has_body().then_some("unsupported_media_type");
             let roles = of_requests.into_iter().chain(of_bodies).map(|role| contract.role(role).expect("a role"));
             let errors: Vec<_> = tool.errors.iter().chain(roles).collect();

@@ -158,7 +158,7 @@ async fn at_the_next_server_it_repeats_what_cannot_change_anything_twice_and_of_
     ] {
         bridge.send(&line).await;
         // It stops, and did nothing.
-        fake.next().await.answer(503, Value::Null).await;
+        fake.next().await.answer(425, Value::Null).await;
         let received = fake.next().await;
         fake = Fake::listen_at(&socket);
         drop(received);

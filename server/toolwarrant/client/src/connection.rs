@@ -119,7 +119,7 @@ impl Connection {
                     }
                 }
                 // The server stops, and did nothing.
-                Ok(answer) if waits && answer.status == StatusCode::SERVICE_UNAVAILABLE => sleep(LOOK_EVERY).await,
+                Ok(answer) if waits && answer.status == StatusCode::TOO_EARLY => sleep(LOOK_EVERY).await,
                 Err(failure) if waits && failure.nothing_left() => sleep(LOOK_EVERY).await,
                 Err(HttpFailure::Lost(_)) if waits && repeat != Repeat::Never => sleep(LOOK_EVERY).await,
                 Err(HttpFailure::Lost(_)) if !repeated => repeated = true,
