@@ -161,7 +161,7 @@ impl RollingLoad {
             self.requests.fetch_add(u64::from(attempt == 0), Relaxed);
             match rpc(*address, &self.key, "tools/call", &call).await {
                 // Nothing was done. Behind a balancer, that would repeat the request elsewhere.
-                Ok(answer) if answer["error"]["data"]["code"] == "overloaded" => *session = None,
+                Ok(answer) if answer["error"]["data"]["code"] == "handed_over" => *session = None,
                 Ok(answer) if answer.get("error").is_some() => return Err(format!("{call}: {answer}")),
                 Ok(answer) => {
                     let result = outcome(&answer).map_err(|error| error.to_string())?;

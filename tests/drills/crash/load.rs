@@ -195,7 +195,7 @@ impl Shared {
 
     async fn send(&self, request: &Signed, turn: &mut u64) -> Option<SignedAnswer> {
         let answer = timeout(self.plan.patience, request.try_send(self.address(turn).await)).await.ok()?.ok()?;
-        (answer.body["code"] != "overloaded").then_some(answer)
+        (!is_to_repeat(&answer.body)).then_some(answer)
     }
 
     /// Returns `None` if there was no answer, or one that asks to repeat the call.
@@ -229,8 +229,11 @@ pub(super) async fn call_at(
         Some(error) => Err(error["data"].clone()),
         None => outcome(&answer).expect("an answer of a tool"),
     };
-    let is_overloaded = answer.as_ref().is_err_and(|failure| failure["code"] == "overloaded");
-    (!is_overloaded).then_some(answer)
+    (!answer.as_ref().is_err_and(is_to_repeat)).then_some(answer)
+}
+
+fn is_to_repeat(failure: &Value) -> bool {
+    failure["code"] == "overloaded" || failure["code"] == "handed_over"
 }
 
 pub(crate) struct Load {

@@ -232,16 +232,16 @@ where
         false => Some(store.claim_for_command(folder, names, mends).await?),
     };
     let mut opened = OpenedData::open(folder, names, *catalogue, &Random::System, (store, claim)).await?;
-    let mut shared = opened.shared.take();
+    let shared = opened.shared.take();
     let cluster = shared.as_ref().map(|shared| Arc::clone(&shared.store));
     let working = carry_out_over((opened, cluster), offline, folder, command, operator);
-    let answer = match shared.as_mut().and_then(|shared| shared.leading.as_mut()) {
+    let answer = match &shared {
         None => working.await,
-        Some(leading) => tokio::select! {
+        Some(shared) => tokio::select! {
             answer = working => answer,
-            Ok(why) = leading => Err(OperatorError::unavailable(format!(
-                "{why}; the command may have been carried out, and `acts` shows it then"
-            ))),
+            why = shared.store.wait_for_unknown_fate() => {
+                Err(OperatorError::unavailable(format!("{why}; `acts` shows it then")))
+            }
         },
     };
     if let Some(shared) = shared {

@@ -13,6 +13,7 @@ use clap::{ArgMatches, Args, FromArgMatches};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -119,10 +120,20 @@ impl StoreOptions {
         let (name, is_new) = self.name_replica(folder, true)?;
         let candidate = self.candidate(folder, names, &name, false)?;
         let seen = keep_seen(folder);
-        let claim = candidate.wait(shown, &seen).await?;
+        let mut waits = shown.subscribe();
+        let mut waiting = pin!(candidate.wait(shown, &seen));
+        // Then no other process has this name.
+        let claimed = tokio::select! {
+            claimed = &mut waiting => Some(claimed?),
+            _ = waits.wait_for(|why| matches!(why, Waiting::Leader(_))) => None,
+        };
         if is_new {
             self.record_name(folder, &name)?;
         }
+        let claim = match claimed {
+            Some(claim) => claim,
+            None => waiting.await?,
+        };
         record_run(folder, &claim);
         Ok(claim)
     }

@@ -168,13 +168,13 @@ async fn a_second_process_with_the_name_of_a_replica_is_refused_and_an_account_t
     let one = lead(&address, "one").await;
     let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("another folder").to_string();
     assert!(refused.contains("another process is the replica `one`"), "{refused}");
-    server().expect("it runs").count(&address, "CREATE ROLE other LOGIN").await;
-    Postgres::grant(&address, "other").await.expect("the owner may");
-    let other = Address { url: address.url.replace("tests@", "other@"), password: None };
+    server().expect("it runs").count(&address, "CREATE ROLE unable LOGIN").await;
+    Postgres::grant(&address, "unable").await.expect("the owner may");
+    let other = Address { url: address.url.replace("tests@", "unable@"), password: None };
     let (waiting, mut why) = wait_to_lead(&other, run("two", KEY));
     let said = why.wait_for(|why| *why != Waiting::Starting).await.expect("it waits").to_string();
-    assert!(said.contains("GRANT pg_signal_backend TO other"), "{said}");
-    server().expect("it runs").count(&address, "GRANT pg_signal_backend TO other").await;
+    assert!(said.contains("GRANT pg_signal_backend TO unable"), "{said}");
+    server().expect("it runs").count(&address, "GRANT pg_signal_backend TO unable").await;
     why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
     one.leave().await.expect("the server runs");
     waiting.abort();
