@@ -206,6 +206,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
     let (absent, present, unreadable) = ("Absent", "Present", "Unreadable");
     let lost = "a request of the phone did not arrive";
     let several = "a request of the phone arrived from several addresses";
+    let no_program = "the phone has no program that makes a request";
     let (name, literal) = ("proxy.example", "127.0.0.3");
     for (what, host, login, prints, ordinary, through, verdict) in [
         ("the proxy works", name, "", "curl", &[EXIT] as Askers, [&[EXIT] as Askers, &[EXIT]], present),
@@ -215,15 +216,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         ("the proxy answers for one of both", name, "", "curl", &[OWN], [&[EXIT], nobody], unreadable),
         ("it does so for the phone's own request", name, "", "curl", nobody, [&[EXIT], &[EXIT]], lost),
         ("the phone prints an address", name, "", "203.0.113.9", &[OWN], [nobody, nobody], unreadable),
-        (
-            "the phone prints an address of the proxy",
-            name,
-            "",
-            "curl 127.0.0.3",
-            &[OTHER],
-            [&[EXIT], &[EXIT]],
-            unreadable,
-        ),
+        ("it prints the proxy's address", name, "", "curl 127.0.0.3", &[OTHER], [&[EXIT], &[EXIT]], unreadable),
         ("the phone prints nothing", name, "", "", &[OWN], [nobody, nobody], unreadable),
         ("the proxy repeats a path from elsewhere", name, "", "curl", &[OWN], [&[EXIT, OTHER], &[EXIT]], unreadable),
         ("it repeats both from the same place", name, "", "curl", &[OWN], [&[EXIT, OTHER], &[EXIT, OTHER]], unreadable),
@@ -239,15 +232,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         ("a password, at an address", literal, "u:p", "curl", &[EXIT], [nobody, nobody], present),
         ("a password, and nothing happened", literal, "u:p", "curl", &[OWN], [nobody, nobody], unreadable),
         ("a name without a password", literal, "u:", "curl", &[OWN], [nobody, nobody], unreadable),
-        (
-            "there is no program",
-            name,
-            "",
-            "missing",
-            nobody,
-            [nobody, nobody],
-            "the phone has no program that makes a request",
-        ),
+        ("there is no program", name, "", "missing", nobody, [nobody, nobody], no_program),
     ] {
         let (url, ran) = (running.url.clone(), Mutex::default());
         let staged = StagedPhone { url, ordinary, through, prints, ran };

@@ -149,27 +149,23 @@ impl CheckPort for Adb {
         });
         let of_phone = last.phones().flat_map(|row| {
             let address = &row.address;
-            let step = |why: &str| format!("{address}: {why}");
             let starts = last.get(address).map_or(0, |connection| connection.starts);
-            let lacks = match row.state {
-                _ if starts >= STARTS_SHOWN => {
-                    let why = format!("it has started {starts} times in a row, and never ran for 10 minutes");
-                    Some(Finding::faulty(
-                        "phone",
-                        step(&why),
-                        "see its power supply, and `adb -s SERIAL logcat -b crash`",
-                    ))
+            let is_restless = starts >= STARTS_SHOWN;
+            let has_proxies = self.programs.named.proxy.is_some();
+            let (why, remedy) = match row.state {
+                _ if is_restless => (
+                    format!("it has started {starts} times in a row, and never ran for 10 minutes"),
+                    "see its power supply, and `adb -s SERIAL logcat -b crash`",
+                ),
+                AdbState::Running if row.facts.start.is_none() => (NO_START.to_owned(), NO_REMEDY),
+                AdbState::Running if has_proxies && row.facts.netcat.is_none() => {
+                    (NO_NETCAT.to_owned(), "install one, such as that of toybox")
                 }
-                AdbState::Running if row.facts.start.is_none() => {
-                    Some(Finding::faulty("phone", step(NO_START), NO_REMEDY))
-                }
-                AdbState::Running if self.programs.named.proxy.is_some() && row.facts.netcat.is_none() => {
-                    Some(Finding::faulty("phone", step(NO_NETCAT), "install one, such as that of toybox"))
-                }
-                AdbState::Running => None,
-                AdbState::Stopped => Some(Finding::sound("phone", step(row.state.why()))),
-                _ => Some(Finding::faulty("phone", step(row.state.why()), row.state.remedy())),
+                state => (state.why().to_owned(), state.remedy()),
             };
+            let found = format!("{address}: {why}");
+            let found = if row.state == AdbState::Stopped && !is_restless { Ok(found) } else { Err(found) };
+            let lacks = (!why.is_empty()).then(|| Finding::of("phone", found, remedy));
             lacks.into_iter().chain(self.programs.find_obstacles(address))
         });
         let mut told = HashSet::new();

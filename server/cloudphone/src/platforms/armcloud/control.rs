@@ -1,7 +1,7 @@
 //! Changes of pads, readings on them and `platform check`.
 
 use super::api::{Accepted, ApiCall, ApiError, Family, Rows};
-use super::operations::{Progress, progress};
+use super::operations;
 use super::rows::Pad;
 use super::{Armcloud, LEAVES_WITHIN};
 use crate::adapter_kit::guard::{CallCounts, GuardState};
@@ -181,11 +181,11 @@ impl WritePort for Armcloud {
         Box::pin(async move {
             let task_id = operation.and_then(|name| name.parse().ok());
             let task_id = task_id.ok_or_else(|| Unreachable("it knows operations, not requests".into()))?;
-            let progress = progress(&self.api, task_id, &self.code(id)?).await?;
-            if progress != Progress::Open {
+            let (sent, _) = operations::look_up(&self.api, task_id, &self.code(id)?).await?;
+            if !matches!(sent, Sent::Pending(_)) {
                 self.refresh.wake();
             }
-            Ok(Some(progress.into_sent(task_id)))
+            Ok(Some(sent))
         })
     }
 
@@ -320,11 +320,11 @@ impl Shell for Armcloud {
             loop {
                 self.clock.sleep_until(self.clock.now().plus(pause)).await;
                 pause *= 2;
-                match progress(&self.api, task_id, &code).await? {
-                    Progress::Done(output) => return Ok(output),
-                    Progress::Failed(why) | Progress::Unknown(why) => return Err(Unreachable(why)),
-                    Progress::Open if self.clock.now() < until => {}
-                    Progress::Open => return Err(Unreachable("a command did not end in time".into())),
+                match operations::look_up(&self.api, task_id, &code).await? {
+                    (Sent::Ok, output) => return Ok(output),
+                    (Sent::Pending(_), _) if self.clock.now() < until => {}
+                    (Sent::Pending(_), _) => return Err(Unreachable("a command did not end in time".into())),
+                    (sent, _) => return Err(Unreachable(sent.to_string().into())),
                 }
             }
         })

@@ -5,7 +5,6 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_with::As;
 use toolwarrant::tasks::Sent;
-use toolwarrant::text::Remark;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,21 +21,14 @@ struct Row {
     error_msg: Option<String>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Waits, runs, or is not known yet: a new task may be absent for a moment.
-    Open,
-    /// Has the output of a command, and does not yet prove an effect on the phone.
-    Done(String),
-    Failed(Remark),
-    Unknown(Remark),
-}
-
-/// Reads a task. Another pad may have the task, if the platform has begun its numbers again.
-pub(super) async fn progress(api: &Api, task_id: i64, pad_code: &str) -> Result<Progress, ApiError> {
+/// Reads the report about a task, and the output of a command. The report does not yet prove an
+/// effect on the phone. A new task may be absent for a moment. Another pad may have the task, if
+/// the platform has begun its numbers again.
+pub(super) async fn look_up(api: &Api, task_id: i64, pad_code: &str) -> Result<(Sent, String), ApiError> {
     let asked = json!({"taskIds": [task_id]});
     let rows: Rows<Row> = api.read(ApiCall::TaskDetail, &asked).await?;
-    Ok(rows.rows.into_iter().find(|row| row.is_of(task_id, pad_code)).map_or(Progress::Open, Row::progress))
+    let row = rows.rows.into_iter().find(|row| row.is_of(task_id, pad_code));
+    Ok(row.map_or_else(|| (Sent::Pending(task_id.to_string()), String::new()), Row::report))
 }
 
 impl Row {
@@ -48,27 +40,17 @@ impl Row {
     /// failed, -3 cancelled, -4 timed out, -5 abnormal. For one pad, "part failed" is not
     /// conclusive, and neither is an unknown number. No status is known to pass, so the engine does
     /// not send again.
-    fn progress(self) -> Progress {
-        let Self { task_id: _, pad_code: _, task_status, task_result, error_msg } = self;
+    fn report(self) -> (Sent, String) {
+        let Self { task_id, pad_code: _, task_status, task_result, error_msg } = self;
         let [result, error] = [task_result, error_msg].map(|text| text.filter(|text| !text.is_empty()));
-        match task_status {
+        let sent = match task_status {
             // The output of a command is in either of them.
-            Some(3) => Progress::Done([result, error].into_iter().flatten().collect::<Vec<_>>().join("\n")),
-            Some(-1 | -3) => Progress::Failed(error.or(result).unwrap_or_default().into()),
-            Some(status) if status < 0 => Progress::Unknown(format!("the task ended with status {status}").into()),
-            _ => Progress::Open,
-        }
-    }
-}
-
-impl Progress {
-    pub(super) fn into_sent(self, task_id: i64) -> Sent {
-        match self {
-            Self::Open => Sent::Pending(task_id.to_string()),
-            Self::Done(_) => Sent::Ok,
-            Self::Failed(why) => Sent::Err(why),
-            Self::Unknown(what) => Sent::Unsure(what),
-        }
+            Some(3) => return (Sent::Ok, [result, error].into_iter().flatten().collect::<Vec<_>>().join("\n")),
+            Some(-1 | -3) => Sent::Err(error.or(result).unwrap_or_default().into()),
+            Some(status) if status < 0 => Sent::Unsure(format!("the task ended with status {status}").into()),
+            _ => Sent::Pending(task_id.unwrap_or_default().to_string()),
+        };
+        (sent, String::new())
     }
 }
 
@@ -91,7 +73,7 @@ mod tests {
             (r#","errorMsg":"out""#, "out"),
             (r#","taskResult":"Success","errorMsg":"out""#, "Success\nout"),
         ] {
-            assert_eq!(row(more).progress(), Progress::Done(output.to_owned()));
+            assert_eq!(row(more).report(), (Sent::Ok, output.to_owned()));
         }
     }
 }
