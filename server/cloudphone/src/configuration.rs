@@ -5,7 +5,6 @@
 
 mod adb;
 mod armcloud;
-mod number;
 
 use crate::phones::port::PlatformName;
 use crate::platforms::adb::{AdbAddress, AdbSettings};
@@ -14,7 +13,7 @@ use adb::AdbTable;
 use armcloud::ArmcloudTable;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwarrant::config::{Config, ConfigError, ConfigTable};
+use toolwarrant::config::{Config, ConfigError, ConfigTable, Findings, Spanned};
 
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
 
@@ -99,4 +98,12 @@ fn judge(config: &Config) -> Result<Value, ConfigError> {
         }
     };
     Ok(platforms(config)?.into_iter().map(shown).collect())
+}
+
+fn check_number(name: &str, (usual, most): (u32, u32), written: Option<Spanned<u32>>, found: &mut Findings<'_>) -> u32 {
+    let given = written.as_ref().map_or(usual, |number| *number.get_ref());
+    if let Some(number) = written.filter(|number| !(1..=most).contains(number.get_ref())) {
+        found.add(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed")));
+    }
+    given
 }

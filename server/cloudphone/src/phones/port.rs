@@ -19,7 +19,7 @@ mod unreachable;
 pub use exits::{Exits, NOTHING_ARRIVED, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
-pub use screen::{Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, StillKind, StillSize, Typed};
+pub use screen::{Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, StillSize, Typed};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
 pub use unreachable::{Query, Unreachable};

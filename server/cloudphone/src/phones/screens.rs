@@ -88,7 +88,7 @@ impl Screens {
             None => Ok(PageAnswer::Nothing),
             Some(Ok(shown)) => {
                 pass.note_read();
-                let (content_type, body) = (shown.still.kind().content_type(), shown.still.bytes().clone());
+                let (content_type, body) = (shown.still.content_type(), shown.still.bytes().clone());
                 Ok(PageAnswer::Content { content_type, number: Some(shown.number), body })
             }
             Some(Err(ScreenError::Refused(why))) => Err(unavailable(why)),

@@ -3,9 +3,7 @@
 
 use super::{Rack, id};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
-use cloudphone::phones::port::{
-    CheckPort, Direction, ReadPort, ScreenError, ScreenInput, Still, StillKind, StillSize, WritePort,
-};
+use cloudphone::phones::port::{CheckPort, Direction, ReadPort, ScreenError, ScreenInput, Still, StillSize, WritePort};
 use cloudphone::platforms::adb::{Adb, AdbPrograms};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -121,7 +119,7 @@ async fn a_picture_arrives_whole_or_is_an_error_within_its_bounds() {
     for (width, height) in [(1_080, 2_400), (2_400, 1_080)] {
         let still = watched.still().await.expect("a picture");
         let size = StillSize { width, height };
-        assert_eq!((still.kind(), still.size(), still.bytes().len()), (StillKind::Png, size, 6_000_000));
+        assert_eq!((still.content_type(), still.size(), still.bytes().len()), ("image/png", size, 6_000_000));
     }
     watched.set(json!({"screen_fault": "preceded"})).await;
     assert_eq!(watched.still().await.expect("a picture behind a warning").size(), StillSize { width: 90, height: 160 });

@@ -19,14 +19,6 @@ impl GuardLimits {
     }
 }
 
-/// Far below ARMCloud's documented limits (200 a second and 5,000 a minute for a trial). VMOS Cloud
-/// documents none.
-impl Default for GuardLimits {
-    fn default() -> Self {
-        Self { concurrent: 8, per_second: 10, per_minute: 300 }
-    }
-}
-
 /// Only a read tests a platform that could not be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {

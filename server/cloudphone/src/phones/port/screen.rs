@@ -35,26 +35,6 @@ pub enum ScreenError {
     Refused(&'static str),
 }
 
-/// The kind of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StillKind {
-    /// A drawing of this program.
-    Svg,
-    /// A picture from outside.
-    Png,
-}
-
-impl StillKind {
-    /// Returns the media type.
-    #[must_use]
-    pub fn content_type(self) -> &'static str {
-        match self {
-            Self::Svg => "image/svg+xml",
-            Self::Png => "image/png",
-        }
-    }
-}
-
 /// The size of a picture in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StillSize {
@@ -64,10 +44,10 @@ pub struct StillSize {
     pub height: u32,
 }
 
-/// A picture of a screen. Its kind and size are those of its bytes.
+/// A picture of a screen. Its media type and size are those of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Still {
-    kind: StillKind,
+    content_type: &'static str,
     size: StillSize,
     bytes: Bytes,
 }
@@ -85,7 +65,7 @@ impl Still {
     /// Makes a picture from a drawing of this program, which escapes all text from outside.
     #[must_use]
     pub fn svg(drawing: String, size: StillSize) -> Self {
-        Self { kind: StillKind::Svg, size, bytes: drawing.into() }
+        Self { content_type: "image/svg+xml", size, bytes: drawing.into() }
     }
 
     /// Makes a picture from outside. It begins at its signature: some phones print a warning first.
@@ -106,13 +86,13 @@ impl Still {
         if ![size.width, size.height].iter().all(|side| (1..=Self::SIDE_MAX).contains(side)) {
             return refused("a side of the picture that the phone sends has no pixel, or more than 8,192");
         }
-        Ok(Self { kind: StillKind::Png, size, bytes: Bytes::from(bytes).slice(at..) })
+        Ok(Self { content_type: "image/png", size, bytes: Bytes::from(bytes).slice(at..) })
     }
 
-    /// Returns the kind.
+    /// Returns the media type.
     #[must_use]
-    pub fn kind(&self) -> StillKind {
-        self.kind
+    pub fn content_type(&self) -> &'static str {
+        self.content_type
     }
 
     /// Returns the size.
