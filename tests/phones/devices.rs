@@ -34,17 +34,6 @@ async fn every_device_is_read_by_an_id_of_its_own_and_has_the_three_flags() {
 }
 
 #[tokio::test]
-async fn flags_differ_between_devices() {
-    let (server, key, _) = cast().await;
-    for (number, lacks) in [(5, "proxy"), (6, "power"), (7, "session")] {
-        let shown = device(&server, &key, number).await;
-        for flag in ["proxy", "power", "session"] {
-            assert_eq!(shown["capabilities"][flag], flag != lacks, "{shown}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn state_and_flags_follow_what_the_device_is_and_offers_at_present() {
     let (server, key, _) = cast().await;
     let shown = async || {
