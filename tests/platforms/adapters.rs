@@ -7,11 +7,74 @@ mod simulated;
 
 use crate::harness::double::Double as Platform;
 use adapter_suite::{CaseEnd, Double, Mishap, Operation, PhoneDeed, run};
+use cloudphone::adapter_kit::readings::PhoneReadings;
+use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::port::{CheckPort, Direction, ReadPort};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use toolwarrant::Random;
+use toolwarrant::files::ServiceFiles;
+use toolwarrant::http::{CallbackListener, CallbackPaths};
+use toolwarrant_memory::Memory;
 
 /// The double derives it from the proxy of the cases.
 const PROXY_EXIT: &str = "127.222.232.120";
+
+/// A double, its adapter, and the callback listener of that.
+struct Lab<A> {
+    platform: Platform,
+    codes: Vec<String>,
+    /// The readings were proven to follow the truth.
+    shown: bool,
+    adapter: OnceLock<Arc<A>>,
+    echo: (CallbackPaths, String),
+    background: Mutex<JoinSet<()>>,
+}
+
+impl<A: ReadPort + CheckPort> Lab<A> {
+    async fn new(phones: u32, times: &[&str], shown: bool) -> Self {
+        let platform = Platform::start(phones, times).await;
+        let (listener, paths) =
+            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
+        let url = format!("http://{}", listener.address().expect("an address"));
+        let (codes, background) = (platform.codes().await, Mutex::default());
+        let lab = Self { platform, codes, shown, adapter: OnceLock::new(), echo: (paths, url), background };
+        lab.run(listener.serve(std::future::pending()));
+        lab
+    }
+
+    fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.background.lock().expect("no panic").spawn(work);
+    }
+
+    fn own_adapter(&self) -> &Arc<A> {
+        self.adapter.get().expect("the adapter is made first")
+    }
+
+    fn readings(&self) -> PhoneReadings {
+        let (paths, url) = &self.echo;
+        PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System)
+    }
+
+    async fn wait_until_listed(&self) {
+        while self.own_adapter().is_unread() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn record(&self, id: &DeviceId) {
+        for direction in [Direction::Exit, Direction::Start].into_iter().filter(|_| self.shown) {
+            self.own_adapter().record(direction, id).await.expect("recorded");
+        }
+    }
+}
+
+fn files() -> ServiceFiles {
+    ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() }
+}
 
 /// Returns `None` if phones cannot have this fault.
 fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value> {

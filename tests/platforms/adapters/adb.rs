@@ -3,26 +3,22 @@
 
 mod screen;
 
-use crate::harness::double;
+use super::{Lab, files};
 use crate::harness::program::binary;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::host_program::HostProgram;
-use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{DeviceId, DeviceState};
-use cloudphone::phones::port::{CheckPort, Direction, Platform, PlatformName, ReadPort, WritePort};
+use cloudphone::phones::port::{CheckPort, Platform, PlatformName, ReadPort, WritePort};
 use cloudphone::platforms::adb::{Adb, AdbAddress, AdbPrograms, AdbSettings, PowerPrograms, ProxyPrograms};
 use serde_json::{Value, json};
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
-use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
-use toolwarrant_memory::Memory;
 
 /// The ratio of the service's time to the double's.
 const FASTER: u32 = 5;
@@ -31,41 +27,25 @@ const TIMES: [&str; 8] =
     ["--set", "restart_ms=500", "--set", "online_ms=200", "--set", "power_ms=200", "--set", "task_ms=100"];
 
 struct Rack {
-    platform: double::Double,
-    codes: Vec<String>,
-    /// The readings of each phone were proven to follow the truth.
-    shown: bool,
-    adapter: OnceLock<Arc<Adb>>,
-    echo: (CallbackPaths, String),
+    lab: Lab<Adb>,
     taken: AtomicUsize,
     addresses: OnceCell<()>,
-    background: Mutex<JoinSet<()>>,
+}
+
+impl Deref for Rack {
+    type Target = Lab<Adb>;
+
+    fn deref(&self) -> &Lab<Adb> {
+        &self.lab
+    }
 }
 
 impl Rack {
     /// A table needs a phone for each of its cases and its operations, and one more. All are read
     /// all the time.
     async fn new(phones: u32, shown: bool) -> Arc<Self> {
-        let platform = double::Double::start(phones, &TIMES).await;
-        let (listener, paths) =
-            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
-        let url = format!("http://{}", listener.address().expect("an address"));
-        let mut background = JoinSet::new();
-        background.spawn(listener.serve(std::future::pending()));
-        Arc::new(Self {
-            codes: platform.codes().await,
-            platform,
-            shown,
-            adapter: OnceLock::new(),
-            taken: AtomicUsize::new(0),
-            addresses: OnceCell::new(),
-            echo: (paths, url),
-            background: Mutex::new(background),
-        })
-    }
-
-    fn adapter(&self) -> &Arc<Adb> {
-        self.adapter.get().expect("the adapter is made first")
+        let lab = Lab::new(phones, &TIMES, shown).await;
+        Arc::new(Self { lab, taken: AtomicUsize::new(0), addresses: OnceCell::new() })
     }
 
     fn make(&self, clock: &Clock, programs: AdbPrograms) -> Arc<Adb> {
@@ -80,17 +60,9 @@ impl Rack {
             shared_address: false,
             programs,
         };
-        let (paths, url) = &self.echo;
-        let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
-        let adapter = Adb::new(
-            name(),
-            settings,
-            readings,
-            &ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() },
-            (clock.clone(), &Random::System),
-        );
+        let adapter = Adb::new(name(), settings, self.readings(), &files(), (clock.clone(), &Random::System));
         let adapter = Arc::new(adapter);
-        self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
+        self.run(adapter.keep_fresh());
         adapter
     }
 
@@ -110,13 +82,7 @@ impl Rack {
 
     /// On a busy machine, a request of the phone may miss its time.
     async fn read_address(&self, id: &DeviceId) {
-        while self.adapter().renew_address(id).await.is_err() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    async fn wait_until_listed(&self) {
-        while self.adapter().is_unread() {
+        while self.own_adapter().renew_address(id).await.is_err() {
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -199,21 +165,17 @@ impl Double for Rack {
             // The last phone is never staged.
             let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
             let id = id(code);
-            if self.shown {
-                for direction in [Direction::Exit, Direction::Start] {
-                    self.adapter().record(direction, &id).await.expect("recorded");
-                }
-            }
+            self.record(&id).await;
             if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
                 self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
-                self.adapter().read_anew(&id).await.expect("the server answers");
+                self.own_adapter().read_anew(&id).await.expect("the server answers");
             }
             self.platform.switch(Some(code), &switches).await;
             if switches.get("own_address").is_some() {
                 self.read_address(&id).await;
             }
             if fault == Mishap::CannotBeRead {
-                self.adapter().read_anew(&id).await.expect("the server answers");
+                self.own_adapter().read_anew(&id).await.expect("the server answers");
             }
             Some(id)
         })
@@ -229,10 +191,10 @@ impl Double for Rack {
             const MOMENT: Duration = Duration::from_millis(20);
             // While the machine is so busy that phones do not answer, their readings have time.
             let spare = id(self.codes.last().expect("a phone"));
-            if self.adapter().is_unread() {
+            if self.own_adapter().is_unread() {
                 return sleep(MOMENT).await;
             }
-            let _ = tokio::join!(sleep(MOMENT), self.adapter().boot_id(&spare));
+            let _ = tokio::join!(sleep(MOMENT), self.own_adapter().boot_id(&spare));
             clock.advance(MOMENT * FASTER);
         })
     }
@@ -271,7 +233,7 @@ async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
         }
     };
     let read = |code: &str| {
-        let phones = rack.adapter().list_page(None, 100).expect("from memory");
+        let phones = rack.own_adapter().list_page(None, 100).expect("from memory");
         phones.iter().find(|phone| phone.id == id(code)).expect("a phone of the list").clone()
     };
     let runs =

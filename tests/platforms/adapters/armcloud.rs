@@ -1,26 +1,23 @@
 //! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a separate program with its
 //! own time.
 
-use crate::harness::double::{self, KEYS};
+use super::{Lab, files};
+use crate::harness::double::KEYS;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::guard::GuardLimits;
-use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{Command, DeviceId, DeviceState, PowerAction, SetPowerArgs};
-use cloudphone::phones::port::{CheckPort, Direction, Found, Platform, PlatformName, ReadPort, WritePort};
+use cloudphone::phones::port::{Found, Platform, PlatformName, ReadPort, WritePort};
 use cloudphone::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN};
 use cloudphone::platforms::armcloud::{self, AccountKeys, ApiSettings, Armcloud, Family, Scheme};
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
-use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolwarrant::files::ServiceFiles;
-use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
-use toolwarrant::{BoxFuture, Clock, Random};
-use toolwarrant_memory::Memory;
+use toolwarrant::{BoxFuture, Clock};
 
 /// More than the cases.
 const PADS: u32 = 1_024;
@@ -34,53 +31,29 @@ const CALLS_MAX: usize = 24;
 const TIMES: [&str; 6] = ["--set", "task_ms=200", "--set", "restart_ms=1000", "--set", "command_ms=50"];
 
 struct Account {
-    platform: double::Double,
-    codes: Vec<String>,
-    /// The readings of this account were proven to follow the truth.
-    shown: bool,
-    adapter: OnceLock<Arc<Armcloud>>,
-    echo: (CallbackPaths, String),
+    lab: Lab<Armcloud>,
     ordinary: AtomicUsize,
     timing: AtomicUsize,
-    background: Mutex<JoinSet<()>>,
     clock: OnceLock<Clock>,
     staged: Mutex<Vec<(Operation, Mishap, String)>>,
 }
 
+impl Deref for Account {
+    type Target = Lab<Armcloud>;
+
+    fn deref(&self) -> &Lab<Armcloud> {
+        &self.lab
+    }
+}
+
 impl Account {
     async fn new(shown: bool) -> Arc<Self> {
-        let platform = double::Double::start(PADS, &TIMES).await;
-        let (listener, paths) =
-            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
-        let url = format!("http://{}", listener.address().expect("an address"));
-        let mut background = JoinSet::new();
-        background.spawn(listener.serve(std::future::pending()));
-        Arc::new(Self {
-            codes: platform.codes().await,
-            platform,
-            shown,
-            adapter: OnceLock::new(),
-            echo: (paths, url),
-            ordinary: AtomicUsize::new(0),
-            timing: AtomicUsize::new(0),
-            background: Mutex::new(background),
-            clock: OnceLock::new(),
-            staged: Mutex::default(),
-        })
-    }
-
-    fn adapter(&self) -> &Arc<Armcloud> {
-        self.adapter.get().expect("the adapter is made first")
+        let (ordinary, timing, clock, staged) = Default::default();
+        Arc::new(Self { lab: Lab::new(PADS, &TIMES, shown).await, ordinary, timing, clock, staged })
     }
 
     fn timing(&self) -> impl Iterator<Item = &String> {
         self.codes.iter().skip(6).step_by(8)
-    }
-
-    async fn wait_until_listed(&self) {
-        while self.adapter().is_unread() {
-            sleep(Duration::from_millis(20)).await;
-        }
     }
 
     async fn shut_down(&self, id: &DeviceId) {
@@ -90,11 +63,11 @@ impl Account {
         let command = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: None });
         let request = TaskId::new(now, [0; 10]);
         let leave = Leave::until(now.plus(Duration::from_mins(10)), clock);
-        let sent = self.adapter().send(request, &command, leave).await;
+        let sent = self.own_adapter().send(request, &command, leave).await;
         assert_eq!(sent, Sent::Ok);
         let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.state() == DeviceState::Stopped);
         while self.platform.journal("did", &self.code(id)).await.is_empty()
-            || !is_down(self.adapter().read_anew(id).await)
+            || !is_down(self.own_adapter().read_anew(id).await)
         {
             sleep(Duration::from_millis(20)).await;
         }
@@ -169,12 +142,9 @@ impl Double for Account {
                 proxy_seconds: 10,
                 shared_address: false,
             };
-            let (paths, url) = &self.echo;
-            let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
-            let files = ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() };
-            let adapter = Armcloud::new(name.clone(), account, readings, &files, clock.clone());
+            let adapter = Armcloud::new(name.clone(), account, self.readings(), &files(), clock.clone());
             let adapter = Arc::new(adapter.expect("an account"));
-            self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
+            self.run(adapter.keep_fresh());
             adapter
         });
         (name, made.clone())
@@ -196,7 +166,7 @@ impl Double for Account {
         Box::pin(async move {
             let switches = switches(operation, fault)?;
             self.wait_until_listed().await;
-            let adapter = self.adapter();
+            let adapter = self.own_adapter();
             let code = match operation {
                 Operation::Shutdown | Operation::Boot | Operation::BootStopped => {
                     self.timing().nth(self.timing.fetch_add(1, Relaxed))
@@ -212,11 +182,7 @@ impl Double for Account {
             // The server uses a reading for two seconds, and so perhaps one from before the fault.
             adapter.read_anew(&id).await.expect("the platform answers");
             self.staged.lock().expect("no panic").push((operation, fault, code.clone()));
-            for direction in [Direction::Exit, Direction::Start] {
-                if self.shown {
-                    adapter.record(direction, &id).await.expect("recorded");
-                }
-            }
+            self.record(&id).await;
             Some(id)
         })
     }
