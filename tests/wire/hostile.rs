@@ -126,7 +126,10 @@ impl Rig {
         };
         let operator = local_operator(Channel::Offline, Claims::default());
         match execute(&context, &operator, command).await {
-            Ok(answer) => [render::text(&answer, Some(80)), render::json(&answer)],
+            Ok(answer) => {
+                let answer = json!(answer);
+                [render::text(&answer, Some(80)), render::json(&answer)]
+            }
             Err(error) => [error.to_string(), String::new()],
         }
     }

@@ -8,9 +8,10 @@ use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use serde_json::Value;
+use serde_json::json;
+use toolwarrant_operator::answers::{NewKeyAnswer, OperatorAnswer};
 use toolwarrant_operator::cli::{CommandForm, describe_form};
-use toolwarrant_operator::{FailureCode, OperatorError, render};
+use toolwarrant_operator::{FailureCode, OperatorError};
 
 /// The acts on applications and keys.
 const ACTS: [(&str, &str); 2] = [
@@ -79,10 +80,10 @@ impl ConsoleVisit<'_> {
         // The object that the form acts on, and no other that the query may name.
         let of = ["key", "app"].into_iter().find(|of| form.inputs.iter().any(|input| input.name == *of));
         let object = match of.and_then(|of| Some((of, self.query_value(of)?))) {
-            Some((of, id)) => self.ask(&[of, "show", "--", id]).await.ok(),
+            Some((of, id)) => self.ask_any(&[of, "show", "--", id]).await.ok(),
             None => None,
         };
-        let object = object.map(|object| show(self.console.catalogue, &render::for_people(object)));
+        let object = object.map(|object| show(self.console.catalogue, object));
         let about = form.about.clone();
         let title = format!("{group} {name}");
         let mut inputs = self.inputs(form, &["yes"]).await;
@@ -125,25 +126,31 @@ impl ConsoleVisit<'_> {
         }
         let visit = ConsoleVisit { visitor: &visitor, ..*self };
         match visit.ask_words(&form.fill(&[group, name], &fields)).await {
-            Ok(answer) => self.show_done(group, name, answer),
+            Ok(answer) => self.show_done(group, name, &answer),
             Err(error) => self.act_page(group, name, Some(error)).await,
         }
     }
 
-    fn show_done(&self, group: &str, name: &str, mut answer: Value) -> Rendered {
-        let secret = answer.get_mut("secret").map(Value::take);
-        let text = |name: &str| answer[name].as_str().map(str::to_owned);
-        let back = match (text("key_id"), text("id").or_else(|| text("application"))) {
-            (Some(key), _) => (format!("/keys/{}", encode(&key)), format!("to the key {key}")),
-            (_, Some(app)) if name != "delete" => {
-                let shown = text("name").unwrap_or_else(|| app.clone());
-                (format!("/applications/{}", encode(&app)), format!("to the application {shown}"))
+    fn show_done(&self, group: &str, name: &str, answer: &OperatorAnswer) -> Rendered {
+        let to_key = |id: &str| (format!("/keys/{}", encode(id)), format!("to the key {id}"));
+        let back = match answer {
+            OperatorAnswer::NewKey(key) => to_key(&key.key_id),
+            OperatorAnswer::Key(key) => to_key(&key.key_id),
+            OperatorAnswer::RevokedKey(key) => to_key(&key.key_id),
+            OperatorAnswer::Application(answer) if name != "delete" => {
+                let facts = &answer.application;
+                (format!("/applications/{}", encode(&facts.id)), format!("to the application {}", facts.name))
             }
             _ => ("/applications".to_owned(), "to the applications".to_owned()),
         };
         let heading = Heading::of(&format!("done: {group} {name}"));
-        let body = show(self.console.catalogue, &render::for_people(answer));
-        let secret = secret.and_then(|secret| secret.as_str().map(str::to_owned));
+        let (body, secret) = match answer {
+            OperatorAnswer::NewKey(NewKeyAnswer { key_id, secret, act_id, note }) => {
+                let shown = json!({"key_id": key_id, "act_id": act_id, "note": note});
+                (show(self.console.catalogue, shown), Some(secret.clone()))
+            }
+            answer => (show(self.console.catalogue, answer), None),
+        };
         Rendered::of("done", &DonePage { heading, back, body, secret })
     }
 }

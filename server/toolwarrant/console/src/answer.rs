@@ -4,6 +4,7 @@
 use crate::markup::Markup;
 use askama::Template;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::catalogue::Catalogue;
@@ -19,8 +20,20 @@ pub(crate) struct Cell {
     pub(crate) class: &'static str,
 }
 
-/// A column: its heading, and the members of a row, of which the first that it has is shown.
-pub(crate) type Column = (&'static str, &'static [&'static str]);
+/// A value with the name of its member, which decides its link and its class.
+pub(crate) struct Named(&'static str, Value);
+
+/// The headings of a table, and the value of each in a row.
+pub(crate) type Columns<T> = &'static [(&'static str, fn(&T) -> Option<Named>)];
+
+pub(crate) fn with_name(name: &'static str, value: &impl Serialize) -> Option<Named> {
+    let value = to_value(value);
+    (!value.is_null()).then_some(Named(name, value))
+}
+
+fn to_value(answer: impl Serialize) -> Value {
+    serde_json::to_value(answer).unwrap_or_default()
+}
 
 #[derive(Template)]
 #[template(path = "pages/table.html")]
@@ -101,22 +114,21 @@ pub(crate) fn cells(catalogue: &Catalogue, name: &str, value: &Value) -> Vec<Cel
     vec![Cell { text: shown, link, time: time.map(str::to_owned), class: class_of(name, value) }]
 }
 
-/// Makes a table, whose name is for those who do not see it. Without columns, it has those that
-/// any row has.
-pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows: &[Value]) -> Markup {
-    let cell = |row: &Value, (_, paths): &Column| {
-        let found = paths.iter().find_map(|path| {
-            let name = path.rsplit('/').next().unwrap_or_default();
-            row.pointer(path).filter(|value| !value.is_null()).map(|value| cells(catalogue, name, value))
-        });
-        found.unwrap_or_default()
-    };
-    if !columns.is_empty() {
-        let head = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
-        let rows = rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
-        return Markup::of(&Table { name, head, rows });
-    }
-    let mut names: Vec<&str> = Vec::new();
+/// Makes a table with these columns. Its name is for those who do not see it.
+pub(crate) fn table_with<T>(catalogue: &Catalogue, name: &str, columns: Columns<T>, rows: &[T]) -> Markup {
+    let cell =
+        |value: Option<Named>| value.map(|Named(name, value)| cells(catalogue, name, &value)).unwrap_or_default();
+    let head = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let rows = rows.iter().map(|row| columns.iter().map(|(_, value)| cell(value(row))).collect()).collect();
+    Markup::of(&Table { name, head, rows })
+}
+
+/// Makes a table of rows, with the members that any row has.
+pub(crate) fn table(catalogue: &Catalogue, name: &str, rows: &[impl Serialize]) -> Markup {
+    show_named(catalogue, name, &render::for_people(to_value(rows)))
+}
+
+fn table_of_values(catalogue: &Catalogue, name: &str, rows: &[Value]) -> Markup {
     // Rows in a row are for its own page.
     let is_empty = |value: &Value| {
         has_rows(value)
@@ -124,35 +136,25 @@ pub(crate) fn table(catalogue: &Catalogue, name: &str, columns: &[Column], rows:
             || value.as_array().is_some_and(Vec::is_empty)
             || value.as_object().is_some_and(|m| m.is_empty())
     };
-    for (name, value) in rows.iter().filter_map(Value::as_object).flatten() {
-        if !is_empty(value) && !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
+    let names = render::columns(rows, is_empty);
     let head = names.iter().map(|name| words(name)).collect();
-    let row = |row: &Value| names.iter().map(|name| cells(catalogue, name, &row[*name])).collect();
-    Markup::of(&Table { name, head, rows: rows.iter().map(row).collect() })
+    let cell = |row: &Value, name: &str| row.get(name).map(|value| cells(catalogue, name, value)).unwrap_or_default();
+    let rows = rows.iter().map(|row| names.iter().map(|name| cell(row, name)).collect()).collect();
+    Markup::of(&Table { name, head, rows })
 }
 
 pub(crate) fn has_rows(value: &Value) -> bool {
     value.as_array().is_some_and(|rows| rows.iter().any(Value::is_object))
 }
 
-pub(crate) fn without(mut answer: Value, names: &[&str]) -> Value {
-    if let Some(members) = answer.as_object_mut() {
-        members.retain(|name, _| !names.contains(&name.as_str()));
-    }
-    answer
-}
-
 /// Shows an answer whole.
-pub(crate) fn show(catalogue: &Catalogue, answer: &Value) -> Markup {
-    show_named(catalogue, "list", answer)
+pub(crate) fn show(catalogue: &Catalogue, answer: impl Serialize) -> Markup {
+    show_named(catalogue, "list", &render::for_people(to_value(answer)))
 }
 
 fn show_named(catalogue: &Catalogue, name: &str, answer: &Value) -> Markup {
     match answer {
-        Value::Array(rows) => table(catalogue, name, &[], rows),
+        Value::Array(rows) => table_of_values(catalogue, name, rows),
         Value::Object(members) => {
             let (mut facts, mut parts) = (Vec::new(), Vec::new());
             for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {

@@ -2,7 +2,6 @@
 //! kept as hashes, in memory alone, so they end with the server.
 
 use crate::answer::encode;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,6 +12,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, ignore_poison};
 use toolwarrant_core::act::Operator;
 use toolwarrant_core::limit::Window;
+use toolwarrant_operator::answers::ConsoleSession;
 
 const CODE_LASTS: Duration = Duration::from_secs(60);
 
@@ -202,12 +202,18 @@ impl Door {
         ended
     }
 
-    pub(crate) fn list(&self) -> Value {
+    pub(crate) fn list(&self) -> Vec<ConsoleSession> {
         let (inside, _) = self.inside();
         let line = |session: &DoorSession| {
             let DoorSession { id, operator, began_at, used_at, .. } = session;
-            let (by, role, ends_at) = (&operator.name, operator.role, session.ends_at());
-            json!({"session": id, "by": by, "role": role, "began_at": began_at, "used_at": used_at, "ends_at": ends_at})
+            ConsoleSession {
+                session: id.clone(),
+                by: operator.name.clone(),
+                role: operator.role,
+                began_at: *began_at,
+                used_at: *used_at,
+                ends_at: session.ends_at(),
+            }
         };
         inside.sessions.iter().map(line).collect()
     }

@@ -16,7 +16,6 @@ mod routes;
 mod state;
 mod visit;
 
-use serde_json::{Value, json};
 use state::{ConsoleState, Place};
 use std::fmt::Display;
 use std::net::Ipv4Addr;
@@ -32,6 +31,7 @@ use toolwarrant_core::act::Operator;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_http::edge::Tls;
 use toolwarrant_http::people;
+use toolwarrant_operator::answers::{ConsoleLink, ConsoleSession};
 use toolwarrant_operator::socket::{CommandReceiver, OperatorGroups};
 use toolwarrant_operator::{ConsoleDoor, LinkRequest, OperatorError};
 
@@ -134,7 +134,7 @@ impl Console {
         }
     }
 
-    fn open(&self, operator: Operator, link: LinkRequest) -> Result<Value, OperatorError> {
+    fn open(&self, operator: Operator, link: LinkRequest) -> Result<ConsoleLink, OperatorError> {
         let LinkRequest { operate: _, plain_host } = link;
         let mut kept = ignore_poison(self.state.place.lock());
         let place = match &mut *kept {
@@ -152,21 +152,21 @@ impl Console {
         let host = if plain_host { place.plain_host() } else { place.host_and_port() };
         let (role, (code, until)) = (operator.role, self.state.door.make_code(operator).map_err(describe_failure)?);
         let elsewhere = format!("ssh -L {}:{address} THIS_MACHINE, then open the link there", address.port());
-        Ok(json!({
-            "link": format!("{scheme}://{host}/in#{code}"),
-            "role": role,
-            "works_once_until": until,
-            "from_another_machine": (!place.is_public).then_some(elsewhere),
-        }))
+        Ok(ConsoleLink {
+            link: format!("{scheme}://{host}/in#{code}"),
+            role,
+            works_once_until: until,
+            from_another_machine: (!place.is_public).then_some(elsewhere),
+        })
     }
 }
 
 impl ConsoleDoor for Console {
-    fn make_link(&self, operator: Operator, link: LinkRequest) -> BoxFuture<'_, Result<Value, OperatorError>> {
+    fn make_link(&self, operator: Operator, link: LinkRequest) -> BoxFuture<'_, Result<ConsoleLink, OperatorError>> {
         Box::pin(async move { self.open(operator, link) })
     }
 
-    fn list_sessions(&self) -> Value {
+    fn list_sessions(&self) -> Vec<ConsoleSession> {
         self.state.door.list()
     }
 

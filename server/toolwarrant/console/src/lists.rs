@@ -1,73 +1,72 @@
 //! Pages that are a list with filters. The filters are the flags of the command that lists, so a
 //! page has them all and no other.
 
-use crate::answer::{Column, table};
+use crate::answer::{Columns, table, table_with, with_name};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_operator::answers::{ActRow, AuditLine, ListedApplication, OperatorAnswer, TargetRow};
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
-use toolwarrant_operator::render;
 
 /// A page with a list.
 pub(crate) struct ListPage<'a> {
     pub(crate) title: Cow<'a, str>,
     pub(crate) path: Cow<'a, str>,
     pub(crate) words: &'a [&'a str],
-    pub(crate) columns: &'static [Column],
     /// The path of a page that belongs to the list, and its name.
     pub(crate) act: Act,
     pub(crate) is_live: bool,
 }
 
 /// The columns of lines of the audit trail.
-pub(crate) const LINES: &[Column] = &[
-    ("time", &["/time"]),
-    ("by", &["/application_name", "/application", "/operator/name"]),
-    ("did", &["/tool", "/command", "/event"]),
-    ("on", &["/target", "/object"]),
-    ("outcome", &["/outcome"]),
-    ("task", &["/task_id"]),
-    ("record", &["/request_id", "/act_id"]),
-    ("with", &["/arguments", "/changes"]),
+pub(crate) const LINES: Columns<AuditLine> = &[
+    ("time", |line| with_name("time", &line.time)),
+    ("by", |line| {
+        let application = || with_name("application", &line.application);
+        let operator = || with_name("name", &line.operator.as_ref().map(|operator| &operator.name));
+        with_name("application_name", &line.application_name).or_else(application).or_else(operator)
+    }),
+    ("did", |line| {
+        let command = || with_name("command", &line.command);
+        with_name("tool", &line.tool).or_else(command).or_else(|| with_name("event", &line.event))
+    }),
+    ("on", |line| with_name("target", &line.target).or_else(|| with_name("object", &line.object))),
+    ("outcome", |line| with_name("outcome", &line.outcome)),
+    ("task", |line| with_name("task_id", &line.task_id)),
+    ("record", |line| with_name("request_id", &line.request_id).or_else(|| with_name("act_id", &line.act_id))),
+    ("with", |line| with_name("arguments", &line.arguments).or_else(|| with_name("changes", &line.changes))),
 ];
 
 /// The columns of acts.
-const ACTS: &[Column] = &[
-    ("time", &["/time"]),
-    ("by", &["/by"]),
-    ("did", &["/command"]),
-    ("on", &["/name", "/object"]),
-    ("changes", &["/changes"]),
-    ("reason", &["/reason"]),
-    ("claims", &["/claims"]),
-    ("over", &["/channel"]),
-    ("record", &["/act_id"]),
+const ACTS: Columns<ActRow> = &[
+    ("time", |act| with_name("time", &act.time)),
+    ("by", |act| with_name("by", &act.by)),
+    ("did", |act| with_name("command", &act.command)),
+    ("on", |act| with_name("name", &act.name).or_else(|| with_name("object", &act.object))),
+    ("changes", |act| with_name("changes", &act.changes)),
+    ("reason", |act| with_name("reason", &act.reason)),
+    ("claims", |act| with_name("claims", &act.claims)),
+    ("over", |act| with_name("channel", &act.channel)),
+    ("record", |act| with_name("act_id", &act.act_id)),
 ];
 
 type Act = Option<(&'static str, &'static str)>;
 
-const fn list(
-    path: &'static str,
-    words: &'static [&'static str],
-    columns: &'static [Column],
-    act: Act,
-    is_live: bool,
-) -> ListPage<'static> {
-    ListPage { title: Cow::Borrowed(path), path: Cow::Borrowed(path), words, columns, act, is_live }
+const fn list(path: &'static str, words: &'static [&'static str], act: Act, is_live: bool) -> ListPage<'static> {
+    ListPage { title: Cow::Borrowed(path), path: Cow::Borrowed(path), words, act, is_live }
 }
 
 pub(crate) static LISTS: [ListPage<'static>; 6] = [
-    list("tasks", &["task", "list"], &[], None, true),
-    list("refunds", &["refunds"], &[], None, true),
-    list("applications", &["app", "list"], &[], Some(("/act/app/create", "create an application")), false),
-    list("keys", &["key", "list"], &[], Some(("/act/key/create", "create a key")), false),
-    list("audit", &["audit", "list"], LINES, Some(("/verify", "verify its chain")), true),
-    list("acts", &["acts"], ACTS, None, true),
+    list("tasks", &["task", "list"], None, true),
+    list("refunds", &["refunds"], None, true),
+    list("applications", &["app", "list"], Some(("/act/app/create", "create an application")), false),
+    list("keys", &["key", "list"], Some(("/act/key/create", "create a key")), false),
+    list("audit", &["audit", "list"], Some(("/verify", "verify its chain")), true),
+    list("acts", &["acts"], None, true),
 ];
 
 /// An input with the values that are known for it.
@@ -99,10 +98,20 @@ struct List<'a> {
 
 /// A picture of rows instead of a table.
 pub(crate) struct RowPicture<'a> {
-    pub(crate) draw: &'a (dyn Fn(&[Value]) -> Markup + Sync),
+    pub(crate) draw: &'a (dyn Fn(&[TargetRow]) -> Markup + Sync),
     pub(crate) rows_max: usize,
     /// The filters that change the picture, and not its rows.
     pub(crate) filters: &'a [&'a str],
+}
+
+/// The rows of a page.
+#[derive(Default)]
+struct ListedRows {
+    rows: Markup,
+    /// The name of the flag of the next page, and its value.
+    next: Option<(&'static str, String)>,
+    /// The part of the data that was searched.
+    searched: String,
 }
 
 impl ConsoleVisit<'_> {
@@ -114,19 +123,12 @@ impl ConsoleVisit<'_> {
         let asked = self.query.iter().filter(|(name, _)| name != "limit" && !drawn.contains(&name.as_str())).cloned();
         let paging = ("limit".to_owned(), rows_max.to_string());
         let words = form.fill(page.words, &asked.chain([paging]).collect::<Vec<_>>());
-        let (answer, failure) = match self.ask_words(&words).await {
-            Ok(answer) => (answer, None),
-            Err(error) => (Value::Null, Some(error)),
+        let (listed, failure) = match self.ask_words(&words).await {
+            Ok(answer) => (self.show_rows(&page.title, answer, rows_max, picture), None),
+            Err(error) => (ListedRows::default(), Some(error)),
         };
-        let members = answer.as_object().into_iter().flat_map(|members| members.values());
-        let rows = answer.as_array().or(members.filter_map(Value::as_array).next()).map_or(&[][..], Vec::as_slice);
-        let last = rows.last().filter(|_| rows.len() >= rows_max);
-        let (name, place) = match form.inputs.iter().any(|input| input.name == "after") {
-            true => ("after", last.and_then(id_of)),
-            false => ("before", answer.get("next").or(last.map(|row| &row["number"]))),
-        };
+        let ListedRows { rows, next, searched } = listed;
         let path = format!("/{}", page.path);
-        let place = place.filter(|place| !place.is_null() && failure.is_none());
         let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
         let list = List {
             heading: Heading {
@@ -136,20 +138,9 @@ impl ConsoleVisit<'_> {
             },
             above,
             shape: self.query_value("as").unwrap_or_default(),
-            rows: match picture {
-                Some(picture) => (picture.draw)(rows),
-                None => {
-                    let shown = render::for_people(rows.into());
-                    table(
-                        self.console.catalogue,
-                        &page.title,
-                        page.columns,
-                        shown.as_array().map_or(&[], Vec::as_slice),
-                    )
-                }
-            },
-            next: place.map(|place| self.same_page(&path, name, &render::cell(place))),
-            searched: describe_search(&answer, rows.len()),
+            rows,
+            next: next.map(|(name, place)| self.same_page(&path, name, &place)),
+            searched,
             filters: self.inputs(form, &["limit", "before", "after"]).await,
             path: &path,
         };
@@ -159,6 +150,51 @@ impl ConsoleVisit<'_> {
         rendered.status = failure.map_or(rendered.status, |error| Rendered::failure(&error).status);
         rendered.words = words;
         rendered
+    }
+
+    fn show_rows(
+        &self,
+        name: &str,
+        answer: OperatorAnswer,
+        rows_max: usize,
+        picture: Option<RowPicture<'_>>,
+    ) -> ListedRows {
+        let catalogue = self.console.catalogue;
+        let is_full = |count: usize| count >= rows_max;
+        let before =
+            |number: Option<u64>, count| number.filter(|_| is_full(count)).map(|number| ("before", number.to_string()));
+        let (rows, count, next, examined) = match answer {
+            OperatorAnswer::Tasks(page) => {
+                let examined = format!(", {} examined", page.examined);
+                let next = page.next.map(|next| ("before", next));
+                (table(catalogue, name, &page.tasks), page.tasks.len(), next, examined)
+            }
+            OperatorAnswer::Audit(page) => {
+                let lines: Vec<_> = page.lines.iter().map(AuditLine::of).collect();
+                let examined = page.examined_back_to.map(|time| format!(", examined back to {time}"));
+                let next = page.next.map(|next| ("before", next));
+                (table_with(catalogue, name, LINES, &lines), lines.len(), next, examined.unwrap_or_default())
+            }
+            OperatorAnswer::Acts(acts) => {
+                let next = before(acts.last().map(|act| act.number), acts.len());
+                (table_with(catalogue, name, ACTS, &acts), acts.len(), next, String::new())
+            }
+            OperatorAnswer::Refunds(refunds) => {
+                let next = before(refunds.last().map(|refund| refund.number), refunds.len());
+                (table(catalogue, name, &refunds), refunds.len(), next, String::new())
+            }
+            OperatorAnswer::Targets(targets) => {
+                let last = targets.last().filter(|_| is_full(targets.len()));
+                let next = last.map(|target| ("after", target.id.clone()));
+                let drawn = picture.map(|picture| (picture.draw)(&targets));
+                let rows = drawn.unwrap_or_else(|| table(catalogue, name, &targets));
+                (rows, targets.len(), next, String::new())
+            }
+            OperatorAnswer::Applications(rows) => (table(catalogue, name, &rows), rows.len(), None, String::new()),
+            OperatorAnswer::Keys(rows) => (table(catalogue, name, &rows), rows.len(), None, String::new()),
+            _ => return ListedRows::default(),
+        };
+        ListedRows { rows, next, searched: format!("{count} shown{examined}") }
     }
 
     /// Returns the inputs of a form, with the values of the query.
@@ -178,9 +214,8 @@ impl ConsoleVisit<'_> {
         let catalogue = self.console.catalogue;
         match name {
             "app" => {
-                let rows = self.ask(&["app", "list"]).await.unwrap_or_default();
-                let names = rows.as_array().into_iter().flatten().filter_map(|row| row["name"].as_str());
-                names.map(str::to_owned).collect()
+                let rows: Vec<ListedApplication> = self.ask(&["app", "list"]).await.unwrap_or_default();
+                rows.into_iter().map(|row| row.application.name).collect()
             }
             "status" => TaskStatus::ALL.iter().map(|status| status.as_str().to_owned()).collect(),
             "tool" => catalogue.tools.iter().map(|tool| tool.name.to_owned()).collect(),
@@ -199,17 +234,3 @@ impl ConsoleVisit<'_> {
 const ROWS: usize = 100;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// The first member of a target is its id.
-pub(crate) fn id_of(row: &Value) -> Option<&Value> {
-    row.as_object()?.values().next()
-}
-
-fn describe_search(answer: &Value, rows: usize) -> String {
-    let shown = format!("{rows} shown");
-    match (answer["examined"].as_u64(), answer["examined_back_to"].as_str()) {
-        (Some(examined), _) => format!("{shown}, {examined} examined"),
-        (_, Some(back_to)) => format!("{shown}, examined back to {back_to}"),
-        _ => shown,
-    }
-}

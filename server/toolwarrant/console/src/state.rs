@@ -1,7 +1,6 @@
 //! The state of the console, which its pages share.
 
 use crate::door::Door;
-use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -11,6 +10,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_operator::answers::OperatorAnswer;
 use toolwarrant_operator::socket::OperatorGroups;
 
 pub(crate) struct ConsoleState {
@@ -64,17 +64,17 @@ fn without_port(host: &str) -> &str {
 /// The latest answers to questions that take long, by their first word.
 #[derive(Default)]
 pub(crate) struct Examined {
-    answers: Mutex<HashMap<&'static str, (Timestamp, Value)>>,
+    answers: Mutex<HashMap<&'static str, (Timestamp, OperatorAnswer)>>,
     /// One is asked at a time.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 impl Examined {
-    pub(crate) fn keep(&self, name: &'static str, at: Timestamp, answer: Value) {
+    pub(crate) fn keep(&self, name: &'static str, at: Timestamp, answer: OperatorAnswer) {
         ignore_poison(self.answers.lock()).insert(name, (at, answer));
     }
 
-    pub(crate) fn latest(&self, name: &str) -> Option<(Timestamp, Value)> {
+    pub(crate) fn latest(&self, name: &str) -> Option<(Timestamp, OperatorAnswer)> {
         ignore_poison(self.answers.lock()).get(name).cloned()
     }
 }

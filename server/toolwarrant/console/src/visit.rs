@@ -3,11 +3,11 @@
 use crate::answer::encode;
 use crate::door::Visitor;
 use crate::state::ConsoleState;
-use serde_json::Value;
 use toolwarrant_core::act::Role;
+use toolwarrant_operator::answers::OperatorAnswer;
 use toolwarrant_operator::cli::parse_words;
 use toolwarrant_operator::socket::CommandReceiver;
-use toolwarrant_operator::{OperatorCommand, OperatorError};
+use toolwarrant_operator::{CommandAnswer, OperatorCommand, OperatorError};
 
 #[derive(Clone, Copy)]
 pub(crate) struct ConsoleVisit<'a> {
@@ -18,11 +18,19 @@ pub(crate) struct ConsoleVisit<'a> {
 }
 
 impl<'a> ConsoleVisit<'a> {
-    pub(crate) async fn ask(&self, words: &[&str]) -> Result<Value, OperatorError> {
+    /// Asks a command for its answer, which is a `T`.
+    pub(crate) async fn ask<T: TryFrom<OperatorAnswer, Error = OperatorError>>(
+        &self,
+        words: &[&str],
+    ) -> Result<T, OperatorError> {
+        self.ask_any(words).await?.try_into()
+    }
+
+    pub(crate) async fn ask_any(&self, words: &[&str]) -> CommandAnswer {
         self.ask_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).await
     }
 
-    pub(crate) async fn ask_words(&self, words: &[String]) -> Result<Value, OperatorError> {
+    pub(crate) async fn ask_words(&self, words: &[String]) -> CommandAnswer {
         let command: OperatorCommand = parse_words(self.console.catalogue, words)?;
         self.receiver.carry_out(&self.visitor.operator, command).await
     }

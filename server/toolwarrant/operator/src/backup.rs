@@ -5,12 +5,11 @@
 //! everything that the database refers to, and maybe a little more: those events did happen.
 
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
-use crate::context::{OperatorContext, answer};
+use crate::context::OperatorContext;
 use crate::data::{AUDIT, LAST_RUN, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private};
 use crate::error::OperatorError;
 use crate::names::Names;
 use serde::Serialize;
-use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -26,20 +25,27 @@ use toolwarrant_sqlite::LAYOUT;
 pub(crate) const LAST_BACKUP: &str = "last-backup";
 
 #[derive(Serialize)]
-struct BackupAnswer {
+pub(crate) struct BackupAnswer {
     backup: PathBuf,
     bytes: u64,
     made_at: Timestamp,
     files: Vec<String>,
     left_out: Vec<String>,
-    note: &'static str,
+    note: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    act_id: Option<String>,
 }
 
 const NOTE: &str =
     "the master key is not in it: keep a copy of master.key apart, for without it nothing in a backup can be opened";
 
 /// Refuses a `file` that exists or is in the data folder. A failed backup leaves no file.
-pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Value, OperatorError> {
+/// `act_id` is the act of the backup, or the reason why it is not stored.
+pub(crate) async fn take(
+    context: &OperatorContext,
+    file: PathBuf,
+    act_id: Result<String, OperatorError>,
+) -> Result<BackupAnswer, OperatorError> {
     let folder = context.folder.clone();
     let to = file.clone();
     let place = off_the_runtime(move || Place::of(to, &folder)).await?;
@@ -47,7 +53,11 @@ pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Val
     // opens and closes that file.
     context.store.copy_to(place.database.0.clone()).await?;
     let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
-    answer(off_the_runtime(move || write(place, &names, &folder, made_at)).await?)
+    let done = off_the_runtime(move || write(place, &names, &folder, made_at)).await?;
+    Ok(match act_id {
+        Ok(act_id) => BackupAnswer { act_id: Some(act_id), ..done },
+        Err(error) => BackupAnswer { note: format!("{NOTE}; the act of this backup is not stored: {error}"), ..done },
+    })
 }
 
 async fn off_the_runtime<T: Send + 'static>(
@@ -140,7 +150,7 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     if let Err(error) = durable::replace(&folder.join(LAST_BACKUP), |last| writeln!(last, "{made_at}")) {
         tracing::warn!(%error, "the moment of this backup is not stored, so the metrics show an older one or none");
     }
-    Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE })
+    Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE.to_owned(), act_id: None })
 }
 
 /// Excludes databases: opening and closing one would release the locks of the code in this process

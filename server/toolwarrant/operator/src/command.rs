@@ -21,28 +21,33 @@ mod targets;
 mod tasks;
 mod trail;
 
-pub use audit::AuditCommand;
+pub use acts::ActRow;
+pub use answer::CommandAnswer;
+pub use applications::{ApplicationAnswer, ListedApplication};
+pub use audit::{AuditCommand, AuditTail, Verification};
 pub(crate) use cluster::StoreCommand;
 pub use console::ConsoleCommand;
 pub(crate) use contract::tools;
-pub(crate) use keys::KeyAnswer;
-pub use keys::KeyCommand;
+pub use find::{FoundObject, FoundTarget};
+pub use keys::{KeyAnswer, KeyCommand, NewKeyAnswer, RevokedKeyAnswer};
 pub use operator::OperatorCommand;
+pub use overview::{Concern, ListCommand, OverviewAnswer, TargetCounts};
 pub(crate) use table::CommandRow;
-pub use targets::{TargetCommand, TargetQuery, note_unreadable};
-pub use tasks::{TaskCommand, TaskListQuery};
+pub use targets::{StateCounts, TargetCommand, TargetQuery, TargetRow, note_unreadable};
+pub use tasks::{ListedTasks, RefundRow, TaskAnswer, TaskCall, TaskCommand, TaskListQuery, TaskRow};
+pub use trail::{AuditLine, AuditPage};
 
+use crate::answers::OperatorAnswer;
 use crate::backup;
-use crate::context::OperatorContext;
+use crate::context::{OperatorContext, write_answer};
 use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
-use answer::{CommandAnswer, answer, put_act, refusal, resolve};
+use answer::{put_act, refusal, resolve};
 use clock::ClockCommand;
 use serde_json::{Value, json};
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
-/// Returns an object or a list of objects.
 pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
     let CommandRow { name, role, object, .. } = judge(context, &command)?;
     let origin = Origin { operator: operator.clone(), command: name };
@@ -119,12 +124,12 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::App(command) => applications::execute(context, origin, command).await,
         OperatorCommand::Key(command) => keys::execute(context, origin, command).await,
         OperatorCommand::Target { resource, command } => targets::execute(context, origin, &resource, command).await,
-        OperatorCommand::Task(TaskCommand::List(query)) => tasks::list(context, query).await,
-        OperatorCommand::Task(TaskCommand::Show { task }) => tasks::show(context, &task).await,
+        OperatorCommand::Task(TaskCommand::List(query)) => Ok(tasks::list(context, query).await?.into()),
+        OperatorCommand::Task(TaskCommand::Show { task }) => Ok(tasks::show(context, &task).await?.into()),
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
-        OperatorCommand::Find { id } => find::find(context, &id).await,
+        OperatorCommand::Find { id } => Ok(find::find(context, &id).await?.into()),
         OperatorCommand::Acts(query) => acts::list(context, query).await,
-        OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
+        OperatorCommand::Tools { name } => Ok(OperatorAnswer::Shown(tools(context.catalogue, name.as_deref())?)),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,
         OperatorCommand::Backup { file } => {
             // The backup contains its own act. A folder that nothing can be written to is also
@@ -132,28 +137,17 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             let act_id = put_act(context, origin, Changes::default()).await;
             context.write_lines().await;
             let _ = context.registry.store_uses().await;
-            let mut done = backup::take(context, file).await?;
-            match act_id {
-                Ok(act_id) => done["act_id"] = act_id.into(),
-                Err(error) => {
-                    done["note"] = format!(
-                        "{}; the act of this backup is not stored: {error}",
-                        done["note"].as_str().unwrap_or_default()
-                    )
-                    .into()
-                }
-            }
-            Ok(done)
+            Ok(OperatorAnswer::Shown(write_answer(backup::take(context, file, act_id).await?)?))
         }
         OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first")),
-        OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_again(context, origin).await,
+        OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_again(context, origin, None).await,
         OperatorCommand::Store(_) => Err(refusal("a server runs here; this command needs only the URL of the store")),
         OperatorCommand::Cluster(command) => cluster::execute(context, origin, command).await,
         OperatorCommand::Console(command) => console::execute(context, origin, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => clock::accept(context, origin).await,
         OperatorCommand::Own { command, patience: _ } => own(context, origin, command).await,
         OperatorCommand::Ready => ready(context).await,
-        OperatorCommand::Overview => overview::describe(context, origin).await,
+        OperatorCommand::Overview => Ok(Box::new(overview::describe(context).await?).into()),
         OperatorCommand::Doctor => {
             audit::flush(context).await;
             let found = doctor::examine(
@@ -167,7 +161,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             if let Some(server) = &context.server {
                 found.warn_of_upstream(server.describe_unavailable(context.clock.now().minus(doctor::LOOKED_BACK)));
             }
-            answer(found)
+            Ok(found.into())
         }
     }
 }
@@ -176,7 +170,7 @@ async fn ready(context: &OperatorContext) -> CommandAnswer {
     let server = context.server.as_ref().ok_or_else(|| refusal("no server runs in this process"))?;
     match server.unready().await {
         Some(why) => Err(OperatorError::unavailable(why)),
-        None => Ok(json!({"ready": true, "remark": server.remark()})),
+        None => Ok(OperatorAnswer::Shown(json!({"ready": true, "remark": server.remark()}))),
     }
 }
 
@@ -191,5 +185,5 @@ async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Comm
     if let (Some(act_id), Value::Object(members)) = (act_id, &mut done) {
         members.insert("act_id".to_owned(), act_id.into());
     }
-    Ok(done)
+    Ok(OperatorAnswer::Shown(done))
 }

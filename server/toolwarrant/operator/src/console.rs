@@ -3,9 +3,9 @@
 use crate::error::OperatorError;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_core::act::Operator;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::act::{Operator, Role};
 
 /// A wish for a link.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -20,13 +20,33 @@ pub struct LinkRequest {
     pub plain_host: bool,
 }
 
+/// A link into the console.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConsoleLink {
+    pub link: String,
+    pub role: Role,
+    pub works_once_until: Timestamp,
+    pub from_another_machine: Option<String>,
+}
+
+/// A session of the console.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConsoleSession {
+    pub session: String,
+    pub by: String,
+    pub role: Role,
+    pub began_at: Timestamp,
+    pub used_at: Timestamp,
+    pub ends_at: Timestamp,
+}
+
 /// The door of the console.
 pub trait ConsoleDoor: Send + Sync + 'static {
     /// Opens the console if it is closed, and answers with a link for that operator.
-    fn make_link(&self, operator: Operator, link: LinkRequest) -> BoxFuture<'_, Result<Value, OperatorError>>;
+    fn make_link(&self, operator: Operator, link: LinkRequest) -> BoxFuture<'_, Result<ConsoleLink, OperatorError>>;
 
     /// Returns the sessions.
-    fn list_sessions(&self) -> Value;
+    fn list_sessions(&self) -> Vec<ConsoleSession>;
 
     /// Ends one session or, with `None`, all of them. Returns their ids.
     fn end_sessions(&self, session: Option<&str>) -> Vec<String>;

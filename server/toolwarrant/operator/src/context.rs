@@ -4,6 +4,7 @@ use crate::console::ConsoleDoor;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
+use crate::metrics::ServerFacts;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
@@ -71,7 +72,7 @@ impl OperatorContext {
 /// The state of the server of this process.
 pub trait ServerState: MonitorSource {
     /// Returns how it does, with its last 24 hours.
-    fn describe(&self) -> BoxFuture<'_, Value>;
+    fn describe(&self) -> BoxFuture<'_, ServerFacts>;
 
     /// Returns the beginnings of the ids of targets, one for each upstream that has one.
     fn prefixes(&self) -> Vec<String>;
@@ -145,7 +146,8 @@ pub struct Check {
     pub look: fn(&Path) -> Result<Vec<String>, Explanation>,
 }
 
-pub(crate) fn answer(shown: impl Serialize) -> Result<Value, OperatorError> {
+/// Returns an answer as the socket carries it.
+pub(crate) fn write_answer(shown: impl Serialize) -> Result<Value, OperatorError> {
     let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
     serde_json::to_value(shown).map_err(unwritten)
 }

@@ -9,7 +9,7 @@ mod commands;
 mod found;
 mod server;
 
-use crate::context::{Check, answer};
+use crate::context::Check;
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND, MASTER_KEY};
 use crate::error::OperatorError;
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
@@ -192,7 +192,7 @@ pub(crate) async fn examine_offline(
     names: &Names,
     catalogue: &Catalogue,
     checks: &[Check],
-) -> Result<Value, OperatorError> {
+) -> Result<Diagnosis, OperatorError> {
     let folder = DataFolder::open(path, names).map_err(OpenError::from)?;
     let database = folder.database().map_err(|error| error.to_string());
     let store = database.and_then(|path| {
@@ -200,7 +200,7 @@ pub(crate) async fn examine_offline(
         opened.map_err(|error| OpenError::from(error).to_string())
     });
     let store = store.as_ref().map(|store| (store as &dyn Store, None)).map_err(Clone::clone);
-    answer(examine(path, names, (catalogue, checks), store, Clock::system().now()).await)
+    Ok(examine(path, names, (catalogue, checks), store, Clock::system().now()).await)
 }
 
 /// Takes the store twice if it is a PostgreSQL that replicas share.
@@ -290,9 +290,10 @@ async fn find_silence(store: &dyn Store, shared: Option<&Postgres>) -> Option<Ex
     }
 }
 
-#[derive(Clone, Default, Serialize)]
-pub(crate) struct Diagnosis {
-    healthy: bool,
+/// The result of the doctor.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Diagnosis {
+    pub healthy: bool,
     checks: Vec<Value>,
     faults: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,6 @@
 //! The last 24 hours of a server, in memory: once a minute the counters that the metrics have.
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use toolwarrant_base::clock::Timestamp;
@@ -23,6 +23,33 @@ pub(crate) struct HistoryPoint {
     pub(crate) tasks: Totals,
 }
 
+/// Counts by name, without what did not happen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts(pub Vec<(&'static str, u64)>);
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+/// The counts of the last day.
+#[derive(Clone, Debug, Serialize)]
+pub struct LastDay {
+    pub calls: Counts,
+    pub tasks: Counts,
+    pub since: Timestamp,
+    pub periods: Vec<Period>,
+}
+
+/// The counts of a part of the last day.
+#[derive(Clone, Debug, Serialize)]
+pub struct Period {
+    pub calls: Counts,
+    pub tasks: Counts,
+    pub until: Timestamp,
+}
+
 /// The points of the last day.
 #[derive(Default)]
 pub(crate) struct History(Mutex<VecDeque<HistoryPoint>>);
@@ -37,29 +64,26 @@ impl History {
     }
 
     /// Returns the counts from the oldest point until `now`, whole and by periods.
-    pub(crate) fn describe(&self, now: HistoryPoint) -> Value {
+    pub(crate) fn describe(&self, now: HistoryPoint) -> LastDay {
         let points = ignore_poison(self.0.lock());
         let oldest = points.front().cloned().unwrap_or_default();
         let ends = points.iter().skip(PERIOD).step_by(PERIOD).chain([&now]);
         let begins = std::iter::once(&oldest).chain(points.iter().skip(PERIOD).step_by(PERIOD));
-        let counted = |begin: &HistoryPoint, end: &HistoryPoint| json!({"calls": difference(&begin.calls, &end.calls), "tasks": difference(&begin.tasks, &end.tasks)});
-        let period = |(begin, end): (&HistoryPoint, &HistoryPoint)| {
-            let mut period = counted(begin, end);
-            period["until"] = json!(end.at);
-            period
+        let period = |(begin, end): (&HistoryPoint, &HistoryPoint)| Period {
+            calls: difference(&begin.calls, &end.calls),
+            tasks: difference(&begin.tasks, &end.tasks),
+            until: end.at,
         };
-        let mut day = counted(&oldest, &now);
-        day["since"] = json!(oldest.at);
-        day["periods"] = begins.zip(ends).map(period).collect();
-        day
+        let Period { calls, tasks, until: _ } = period((&oldest, &now));
+        LastDay { calls, tasks, since: oldest.at, periods: begins.zip(ends).map(period).collect() }
     }
 }
 
 /// Leaves out what did not happen.
-fn difference(before: &Totals, after: &Totals) -> Map<String, Value> {
+fn difference(before: &Totals, after: &Totals) -> Counts {
     let earlier = |name: &str| before.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
     let grown = after.iter().map(|(name, count)| (*name, count.saturating_sub(earlier(name))));
-    grown.filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count.into())).collect()
+    Counts(grown.filter(|(_, count)| *count > 0).collect())
 }
 
 #[cfg(test)]
@@ -74,17 +98,16 @@ mod tests {
             calls: vec![("ok", minute), ("refused", 7)],
             tasks: Vec::new(),
         };
-        assert_eq!(history.describe(at(3))["calls"], json!({"ok": 3, "refused": 7}), "no point yet");
+        assert_eq!(history.describe(at(3)).calls.0, [("ok", 3), ("refused", 7)], "no point yet");
         for minute in 0..2_000 {
             history.note(at(minute));
         }
         let described = history.describe(at(2_000));
-        assert_eq!(described["since"], json!(Timestamp(560 * 60_000)));
-        assert_eq!(described["calls"], json!({"ok": 1_440}), "what did not grow is left out");
-        let periods = described["periods"].as_array().expect("periods");
+        assert_eq!(described.since, Timestamp(560 * 60_000));
+        assert_eq!(described.calls.0, [("ok", 1_440)], "what did not grow is left out");
+        let periods = &described.periods;
         assert_eq!(periods.len(), 96);
-        let sum: u64 = periods.iter().filter_map(|period| period["calls"]["ok"].as_u64()).sum();
-        assert_eq!(sum, 1_440);
-        assert_eq!(periods[95]["until"], json!(Timestamp(2_000 * 60_000)));
+        let sum: u64 = periods.iter().flat_map(|period| &period.calls.0).map(|(_, count)| count).sum();
+        assert_eq!((sum, periods[95].until), (1_440, Timestamp(2_000 * 60_000)));
     }
 }

@@ -1,11 +1,12 @@
 //! The operator's side of a service: its command line, commands, data folder, doctor and metrics.
 //!
 //! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command
-//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. [`render`]
-//! turns the JSON of the answer into text. No module depends on a contract: the words come from the
+//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. Each
+//! command has one of the [`answers`], and [`render`] turns its JSON into text. No module depends on a contract: the words come from the
 //! catalogue.
 
 pub mod alerts;
+pub mod answers;
 mod archive;
 mod background;
 mod backup;
@@ -44,8 +45,8 @@ mod when;
 
 pub use background::{Background, until};
 pub use command::{
-    AuditCommand, ConsoleCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
-    execute, note_unreadable,
+    AuditCommand, CommandAnswer, ConsoleCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand,
+    TaskListQuery, execute, note_unreadable,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Spanned};
 pub use console::{ConsoleDoor, LinkRequest};

@@ -2,15 +2,15 @@
 //! [`ServiceStatus`].
 
 use crate::context::ServerState;
-use crate::history::{History, HistoryPoint, Totals};
+use crate::history::{History, HistoryPoint, LastDay, Totals};
 use crate::metric;
 pub use crate::metric::reference;
 use crate::names::Names;
 use crate::prometheus::Page;
 use crate::replica_status::ReplicaStatus;
 use crate::system::{self, Reading};
-use crate::upstreams::{self, Upstreams};
-use serde_json::{Value, json};
+use crate::upstreams::{self, UpstreamRow, Upstreams};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -59,6 +59,31 @@ pub struct ServiceStatus {
     history: History,
     /// At most one test write runs; it continues if the requests that wait for it are dropped.
     test_write: Mutex<JoinSet<Result<(), StoreError>>>,
+}
+
+/// The state of a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServerFacts {
+    pub ready: bool,
+    pub why_not: Option<String>,
+    pub remark: Option<String>,
+    /// While it serves.
+    #[serde(flatten)]
+    pub load: Option<ServerLoad>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_day: Option<LastDay>,
+}
+
+/// The load of a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServerLoad {
+    pub started_at: Timestamp,
+    pub tasks_in_flight: usize,
+    pub held_polls: usize,
+    pub connections: usize,
+    pub engine_lag_seconds: u64,
+    pub audit_seal_age_seconds: u64,
+    pub upstreams: Vec<UpstreamRow>,
 }
 
 impl ServiceStatus {
@@ -128,7 +153,7 @@ impl MonitorSource for ServiceStatus {
 }
 
 impl ServerState for ServiceStatus {
-    fn describe(&self) -> BoxFuture<'_, Value> {
+    fn describe(&self) -> BoxFuture<'_, ServerFacts> {
         Box::pin(self.describe_here())
     }
 
@@ -150,21 +175,23 @@ impl ServerState for ServiceStatus {
 }
 
 impl ServiceStatus {
-    async fn describe_here(&self) -> Value {
-        let unready = self.why_unready().await;
-        let mut shown = json!({"ready": unready.is_none(), "why_not": unready, "remark": self.remark()});
-        let Some(sources) = self.sources.get() else { return shown };
-        let StatusSources { engine, audit, upstreams, limiter, clock, .. } = sources;
-        shown["started_at"] = json!(self.started_at);
-        shown["tasks_in_flight"] = engine.in_flight().into();
-        shown["held_polls"] = engine.poll_count().into();
-        shown["connections"] = limiter.connections().into();
-        shown["engine_lag_seconds"] = engine.lag().as_secs().into();
-        shown["audit_seal_age_seconds"] = audit.seal_age().as_secs().into();
-        let states = upstreams.iter().flat_map(|upstreams| upstreams.states());
-        shown["upstreams"] = states.map(|state| upstreams::describe(&state)).collect();
-        shown["last_day"] = self.history.describe(count(sources, clock.latest()));
-        shown
+    async fn describe_here(&self) -> ServerFacts {
+        let why_not = self.why_unready().await;
+        let sources = self.sources.get();
+        let load = sources.map(|StatusSources { engine, audit, upstreams, limiter, .. }| {
+            let states = upstreams.iter().flat_map(|upstreams| upstreams.states());
+            ServerLoad {
+                started_at: self.started_at,
+                tasks_in_flight: engine.in_flight(),
+                held_polls: engine.poll_count(),
+                connections: limiter.connections(),
+                engine_lag_seconds: engine.lag().as_secs(),
+                audit_seal_age_seconds: audit.seal_age().as_secs(),
+                upstreams: states.map(UpstreamRow::from).collect(),
+            }
+        });
+        let last_day = sources.map(|sources| self.history.describe(count(sources, sources.clock.latest())));
+        ServerFacts { ready: why_not.is_none(), why_not, remark: self.remark(), load, last_day }
     }
 
     async fn why_unready(&self) -> Option<String> {

@@ -3,11 +3,13 @@
 
 use crate::background::Background;
 use crate::cli::WayToServer;
-use crate::command::{AuditCommand, CommandRow, OperatorCommand, StoreCommand, execute, tools};
-use crate::context::{Check, Inventory, OpenedData, OperatorContext};
+use crate::command::{
+    AuditCommand, AuditTail, CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools,
+};
+use crate::context::{Check, Inventory, OpenedData, OperatorContext, write_answer};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, is_begun, refuse_foreign};
 use crate::doctor;
-use crate::error::OperatorError;
+use crate::error::{OperatorError, describe_mismatch};
 use crate::flags;
 use crate::keeping::{AuditKeeper, AuditOptions};
 use crate::lines::ActLines;
@@ -20,6 +22,7 @@ use crate::restore;
 use crate::socket::{self, SocketRequest};
 use crate::unreadable::UnreadTargets;
 use crate::user::local_operator;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use toolwarrant_audit::Audit;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Channel, Operator, Role};
@@ -141,7 +145,7 @@ impl Offline<MakeParts<'_>> {
             return Err(no_folder(folder, way.data_given, names));
         }
         if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
-            return doctor::examine_offline(folder, names, catalogue, checks).await;
+            return write_answer(doctor::examine_offline(folder, names, catalogue, checks).await?);
         }
         let folder = match DataFolder::open(folder, names) {
             Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
@@ -150,7 +154,7 @@ impl Offline<MakeParts<'_>> {
             },
             opened => opened.map_err(OpenError::from)?,
         };
-        carry_out(self, &folder, request.command, &operator).await
+        write_answer(carry_out(self, &folder, request.command, &operator).await?)
     }
 
     /// Ends with the server, or if `show` returns false, because nobody reads the lines.
@@ -160,7 +164,7 @@ impl Offline<MakeParts<'_>> {
         folder: &Path,
         way: WayToServer,
         lines: usize,
-        show: fn(&Value) -> Result<bool, OperatorError>,
+        show: fn(&[Value]) -> Result<bool, OperatorError>,
     ) -> Result<(), OperatorError> {
         runtime.block_on(self.follow_here(folder, way, lines, show))
     }
@@ -170,7 +174,7 @@ impl Offline<MakeParts<'_>> {
         folder: &Path,
         way: WayToServer,
         lines: usize,
-        show: fn(&Value) -> Result<bool, OperatorError>,
+        show: fn(&[Value]) -> Result<bool, OperatorError>,
     ) -> Result<(), OperatorError> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);
@@ -178,19 +182,18 @@ impl Offline<MakeParts<'_>> {
             let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
             ask_server(&self.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
         };
-        let mut place = ask(AuditCommand::After { place: None }).await?["next"].take();
-        let tail = ask(AuditCommand::Tail { lines, follow: false }).await?;
-        let mut has_reader = show(&tail)?;
-        let mut shown = tail.as_array().cloned().unwrap_or_default();
+        let after = async |place| read_answer::<AuditTail>(&ask(AuditCommand::After { place }).await?);
+        let mut place = after(None).await?.next;
+        let mut shown: Vec<Value> = read_answer(&ask(AuditCommand::Tail { lines, follow: false }).await?)?;
+        let mut has_reader = show(&shown)?;
         while has_reader {
             tokio::time::sleep(FOLLOW_EVERY).await;
-            let after = place.as_str().map(str::to_owned);
-            let mut page = ask(AuditCommand::After { place: after }).await?;
+            let AuditTail { mut lines, next } = after(Some(place)).await?;
             // Lines that came between the first two questions are in both answers.
-            let lines = page["lines"].as_array().into_iter().flatten();
-            has_reader = show(&lines.filter(|line| !shown.contains(line)).cloned().collect())?;
+            lines.retain(|line| !shown.contains(line));
+            has_reader = show(&lines)?;
             shown.clear();
-            place = page["next"].take();
+            place = next;
         }
         Ok(())
     }
@@ -208,6 +211,11 @@ impl Offline<MakeParts<'_>> {
     }
 }
 
+/// Reads an answer that the socket carried.
+fn read_answer<T: DeserializeOwned>(answer: &Value) -> Result<T, OperatorError> {
+    json::convert(answer).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))
+}
+
 fn no_folder(folder: &Path, is_named: bool, names: &Names) -> OperatorError {
     let app = format!(" or create an application with `{} app create`", names.program);
     let (folder, app, flag) = (folder.display(), if is_named { &*app } else { "" }, flags::DATA);
@@ -220,7 +228,7 @@ pub(crate) async fn carry_out<P>(
     folder: &DataFolder,
     command: OperatorCommand,
     operator: &Operator,
-) -> Result<Value, OperatorError>
+) -> CommandAnswer
 where
     P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {
@@ -256,7 +264,7 @@ async fn carry_out_over<P>(
     folder: &DataFolder,
     command: OperatorCommand,
     operator: &Operator,
-) -> Result<Value, OperatorError>
+) -> CommandAnswer
 where
     P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {

@@ -3,9 +3,11 @@
 //! A terminal never gets a control character other than a line end, whatever an answer contains,
 //! because stored data may be older than the code that cleans it.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::ops::Range;
+use toolwarrant_base::json;
 use toolwarrant_base::text::clean;
 use toolwarrant_common::escape_json;
 pub use toolwarrant_common::escape_text as plain;
@@ -29,9 +31,7 @@ const OF_OTHERS: [&str; 4] = ["arguments", "labels", "input_schema", "output_sch
 /// answer to a change the keys and the usage of the application.
 #[must_use]
 pub fn for_people(mut answer: Value) -> Value {
-    if answer["act_id"].is_string()
-        && let Some(members) = answer.as_object_mut()
-    {
+    if let Some(members) = answer.as_object_mut().filter(|members| members.contains_key("act_id")) {
         members.shift_remove("keys");
         members.shift_remove("requests_in_last_minute");
     }
@@ -89,17 +89,14 @@ const CONTINUATION: &str = "    ";
 /// The columns are the members that any row has. A row that is wider than the terminal takes
 /// several lines. Nothing is cut, because it can be an id.
 fn table(rows: &[Value], indent: &str, room: usize) -> String {
-    let mut names: Vec<&String> = Vec::new();
-    for (name, value) in rows.iter().filter_map(Value::as_object).flat_map(present_members) {
-        if !names.contains(&name) && !value.as_array().is_some_and(Vec::is_empty) {
-            names.push(name);
-        }
-    }
+    let names = columns(rows, |value| value.is_null() || value.as_array().is_some_and(Vec::is_empty));
     if names.is_empty() {
         return rows.iter().fold(String::new(), |out, row| out + indent + &cell(row) + "\n");
     }
     let head: Vec<String> = names.iter().map(|name| name.replace('_', " ").to_uppercase()).collect();
-    let cells = rows.iter().map(|row| names.iter().map(|name| cell(&row[*name])).collect::<Vec<_>>());
+    let cells = rows
+        .iter()
+        .map(|row| names.iter().map(|name| cell(row.get(*name).unwrap_or(&Value::Null))).collect::<Vec<_>>());
     let cells: Vec<_> = std::iter::once(head).chain(cells).collect();
     let room = room.saturating_sub(indent.len() + CONTINUATION.len()).max(1);
     let widest = |n: usize| cells.iter().map(|row| row[n].width()).max().unwrap_or(0);
@@ -116,6 +113,20 @@ fn table(rows: &[Value], indent: &str, room: usize) -> String {
         }
         out
     })
+}
+
+/// Returns the members of the rows in the order of their type, without those that are empty in
+/// every row.
+#[must_use]
+pub fn columns(rows: &[Value], is_empty: impl Fn(&Value) -> bool) -> Vec<&str> {
+    let mut names: Vec<(&str, bool)> = Vec::new();
+    for (name, value) in rows.iter().filter_map(Value::as_object).flatten() {
+        match names.iter_mut().find(|(known, _)| known == name) {
+            Some((_, is_shown)) => *is_shown |= !is_empty(value),
+            None => names.push((name, !is_empty(value))),
+        }
+    }
+    names.into_iter().filter(|(_, is_shown)| *is_shown).map(|(name, _)| name).collect()
 }
 
 /// Returns the columns of each line.
@@ -208,20 +219,29 @@ fn facts(object: &Value) -> String {
     members.into_iter().map(fact).collect::<Vec<_>>().join(", ")
 }
 
+/// A difference in an act.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Difference {
+    Value { before: Value, after: Value },
+    List { added: Vec<Value>, removed: Vec<Value> },
+}
+
 fn is_difference(value: &Value) -> bool {
-    let has = |names: [&str; 2]| names.iter().all(|name| value.get(name).is_some());
-    has(["before", "after"]) || has(["added", "removed"])
+    value.is_object() && json::convert::<Difference>(value).is_ok()
 }
 
 fn difference(name: &str, value: &Value) -> String {
     let name = name.replace('_', " ");
-    if value.get("before").is_some() {
-        return format!("{name} {} -> {}", cell(&value["before"]), cell(&value["after"]));
+    match json::convert(value) {
+        Ok(Difference::Value { before, after }) => format!("{name} {} -> {}", cell(&before), cell(&after)),
+        Ok(Difference::List { added, removed }) => {
+            let items = |sign, items: &[Value]| items.iter().map(|item| format!("{sign}{}", cell(item))).collect();
+            let signed: [Vec<_>; 2] = [items("+", &added), items("-", &removed)];
+            format!("{name} {}", signed.concat().join(" "))
+        }
+        Err(_) => format!("{name} {}", facts(value)),
     }
-    let items = |member: &str, sign: &str| -> Vec<String> {
-        value[member].as_array().into_iter().flatten().map(|item| format!("{sign}{}", cell(item))).collect()
-    };
-    format!("{name} {}", [items("added", "+"), items("removed", "-")].concat().join(" "))
 }
 
 #[cfg(test)]

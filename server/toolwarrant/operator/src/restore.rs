@@ -215,7 +215,15 @@ fn answer(
     let line = |row: &ApplicationRow| json!({"name": row.name, "id": row.id, "permissions": row.permissions});
     let applications = applications.iter().map(line).collect();
     let restored = folder.path().to_owned();
-    context::answer(RestoreAnswer { restored, owner, as_of, ended_as_timeout: ended, applications, keys, next_step })
+    context::write_answer(RestoreAnswer {
+        restored,
+        owner,
+        as_of,
+        ended_as_timeout: ended,
+        applications,
+        keys,
+        next_step,
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 mod places;
 
-use super::{OperatorCommand, OperatorContext, OperatorError, execute};
+use super::{CommandAnswer, OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::background::until;
 use crate::data::{SOCKET, STDIO_SOCKET};
 use crate::error::{FailureCode, describe_mismatch};
@@ -50,11 +50,7 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 pub trait CommandReceiver: Send + Sync + 'static {
     fn program(&self) -> &'static str;
 
-    fn carry_out<'a>(
-        &'a self,
-        operator: &'a Operator,
-        command: OperatorCommand,
-    ) -> BoxFuture<'a, Result<Value, OperatorError>>;
+    fn carry_out<'a>(&'a self, operator: &'a Operator, command: OperatorCommand) -> BoxFuture<'a, CommandAnswer>;
 }
 
 impl CommandReceiver for OperatorContext {
@@ -62,11 +58,7 @@ impl CommandReceiver for OperatorContext {
         self.names.program
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        operator: &'a Operator,
-        command: OperatorCommand,
-    ) -> BoxFuture<'a, Result<Value, OperatorError>> {
+    fn carry_out<'a>(&'a self, operator: &'a Operator, command: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {
         Box::pin(execute(self, operator, command))
     }
 }

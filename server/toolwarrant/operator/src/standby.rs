@@ -1,7 +1,7 @@
 //! The operator's socket of a process that waits to lead. It answers commands that read, and names
 //! the leader to those that change something.
 
-use crate::command::OperatorCommand;
+use crate::command::{CommandAnswer, OperatorCommand};
 use crate::context::Check;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
@@ -9,7 +9,6 @@ use crate::names::Names;
 use crate::offline::{Offline, ServiceParts, carry_out};
 use crate::place::{StoreOptions, describe_leader};
 use crate::socket::CommandReceiver;
-use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 use toolwarrant_base::BoxFuture;
@@ -30,7 +29,7 @@ pub struct Standby {
 static TURNS: Semaphore = Semaphore::const_new(2);
 
 impl Standby {
-    async fn read(&self, operator: &Operator, command: OperatorCommand) -> Result<Value, OperatorError> {
+    async fn read(&self, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
         if command.row().role != Role::View
             || matches!(command, OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_))
         {
@@ -59,11 +58,7 @@ impl CommandReceiver for Standby {
         self.names.program
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        operator: &'a Operator,
-        command: OperatorCommand,
-    ) -> BoxFuture<'a, Result<Value, OperatorError>> {
+    fn carry_out<'a>(&'a self, operator: &'a Operator, command: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {
         Box::pin(self.read(operator, command))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::metric;
 use crate::prometheus::Page;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// The current state of the upstreams of a service whose targets run in other processes.
 ///
@@ -66,14 +66,28 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join("\n"))
 }
 
-pub(crate) fn describe(state: &UpstreamState) -> Value {
-    let UpstreamState { name, kind, reachable, prefix, age_seconds, targets, calls: _, waiting, refused, unserved } =
-        state;
-    let unserved: Vec<_> = unserved.iter().map(|(call, _)| *call).collect();
-    json!({
-        "upstream": name, "kind": kind, "reachable": reachable, "prefix": prefix, "targets": targets, "read_seconds_ago": age_seconds,
-        "waiting": waiting, "refused": refused, "does_not_serve": unserved,
-    })
+/// An upstream in the overview.
+#[derive(Clone, Debug, Serialize)]
+pub struct UpstreamRow {
+    upstream: String,
+    kind: &'static str,
+    reachable: bool,
+    prefix: Option<String>,
+    targets: u64,
+    read_seconds_ago: Option<u64>,
+    waiting: u64,
+    refused: u64,
+    does_not_serve: Vec<&'static str>,
+}
+
+impl From<UpstreamState> for UpstreamRow {
+    fn from(state: UpstreamState) -> Self {
+        let UpstreamState { name, kind, reachable, prefix, age_seconds, targets, calls: _, waiting, refused, unserved } =
+            state;
+        let does_not_serve = unserved.into_iter().map(|(call, _)| call).collect();
+        let (upstream, read_seconds_ago) = (name, age_seconds);
+        Self { upstream, kind, reachable, prefix, targets, read_seconds_ago, waiting, refused, does_not_serve }
+    }
 }
 
 pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {

@@ -17,10 +17,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_base::clock::Clock;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_operator::answers::{NewKeyAnswer, has_fault};
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
 };
@@ -221,9 +223,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             parts: Box::new(parts) as MakeParts<'_>,
         };
         if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
-            let show = |lines: &Value| {
-                let lines = lines.as_array().into_iter().flatten();
-                let text = lines.map(|line| format!("{line}\n")).collect::<String>();
+            let show = |lines: &[Value]| {
+                let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
                 write_out(&render::plain(&text))
                     .map_err(|error| OperatorError::refusal(format!("{UNWRITTEN}: {error}")))
             };
@@ -231,7 +232,13 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             return Ok(ExitCode::SUCCESS);
         }
         let is_for_people = !json && command.is_of_framework();
-        let is_new = matches!(command, OperatorCommand::Key(KeyCommand::Create { .. }));
+        let made = match &command {
+            OperatorCommand::Key(KeyCommand::Create { .. }) => MadeSecret::OfNewKey,
+            OperatorCommand::Key(KeyCommand::Rotate { grace, .. }) => {
+                MadeSecret::OfRotatedKey(grace.map(|grace| Clock::system().wall().plus(grace)))
+            }
+            _ => MadeSecret::None,
+        };
         let again = Offline {
             names: Arc::clone(&offline.names),
             checks: Arc::default(),
@@ -241,17 +248,17 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         };
         let answer = offline.run(&runtime, data, way.clone(), command)?;
         let shown = if is_for_people { render::for_people(answer.clone()) } else { answer.clone() };
-        match (write_out(&render_answer(&shown, json)), answer["secret"].is_string()) {
-            (Ok(true), _) | (Ok(false), false) => {}
-            (Err(error), false) => return Err(lose(&error)),
-            (unwritten, true) => {
+        match (write_out(&render_answer(&shown, json)), made) {
+            (Ok(true), _) | (Ok(false), MadeSecret::None) => {}
+            (Err(error), MadeSecret::None) => return Err(lose(&error)),
+            (unwritten, made) => {
                 let why = unwritten.err().map_or_else(|| "its reader has gone".to_owned(), |error| error.to_string());
+                let NewKeyAnswer { key_id, .. } = json::convert(&answer)?;
                 let revoke = |key| again.run(&runtime, data, way, OperatorCommand::Key(KeyCommand::Revoke { key }));
-                return Err(lose_secret(&answer, &why, is_new.then_some(revoke)));
+                return Err(lose_secret(&key_id, &why, made, revoke));
             }
         }
-        let faulty = answer["healthy"] == false || answer["sound"] == false;
-        Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if has_fault(&answer) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     fn serve<H: Handlers>(
@@ -345,22 +352,30 @@ fn lose(error: &io::Error) -> anyhow::Error {
     anyhow!("the command was carried out, and its answer is lost: {UNWRITTEN}: {error}")
 }
 
+/// The secret in an answer.
+#[derive(Clone, Copy)]
+enum MadeSecret {
+    None,
+    OfNewKey,
+    /// The previous secret stays valid until then or, with `None`, until the next rotation.
+    OfRotatedKey(Option<Timestamp>),
+}
+
 /// Revokes the key if it is new.
 fn lose_secret(
-    answer: &Value,
+    key: &str,
     why: &str,
-    revoke: Option<impl FnOnce(String) -> Result<Value, OperatorError>>,
+    made: MadeSecret,
+    revoke: impl FnOnce(String) -> Result<Value, OperatorError>,
 ) -> anyhow::Error {
-    let key = answer["key_id"].as_str().unwrap_or_default();
     let lost = format!("the secret of the key {key} is lost: {UNWRITTEN}: {why}");
-    match revoke.map(|revoke| revoke(key.to_owned())) {
-        None => {
-            let note = answer["note"].as_str().unwrap_or_default();
-            let valid = note.split([';', ',']).nth(1).unwrap_or_default();
-            anyhow!("{lost};{valid}: create another key before that")
-        }
-        Some(Ok(_)) => anyhow!("{lost}; the key is revoked"),
-        Some(Err(error)) => anyhow!("{lost}; the key could not be revoked, run `key revoke {key}`: {error}"),
+    if let MadeSecret::OfRotatedKey(end) = made {
+        let until = end.map_or("the next rotation".to_owned(), |end| end.to_string());
+        return anyhow!("{lost}; the previous one stays valid until {until}: create another key before that");
+    }
+    match revoke(key.to_owned()) {
+        Ok(_) => anyhow!("{lost}; the key is revoked"),
+        Err(error) => anyhow!("{lost}; the key could not be revoked, run `key revoke {key}`: {error}"),
     }
 }
 

@@ -41,7 +41,7 @@ fn a_session_has_the_operator_of_its_link_and_ends_when_idle_or_old() {
     let secret = door.enter(&code).expect("a session");
     assert_eq!(door.admit(&secret, true).map(|visitor| visitor.operator), Some(operator(Role::Operate)));
     assert!(door.admit(&code, true).is_none());
-    assert!(!format!("{}", door.list()).contains(&secret[..8]), "the list has no secret");
+    assert!(!format!("{:?}", door.list()).contains(&secret[..8]), "the list has no secret");
     for _ in 0..23 {
         pass(29 * 60);
         assert!(door.admit(&secret, true).is_some());
@@ -110,5 +110,5 @@ fn a_user_ends_no_session_and_no_code_of_another() {
     (0..=CODES_MAX).for_each(|_| _ = code(&door));
     assert!(door.admit(&first, true).is_none(), "the oldest of the user's own");
     assert!(door.admit(&others, true).is_some() && door.enter(&sent).is_some());
-    assert_eq!(door.list().as_array().map(Vec::len), Some(SESSIONS_MAX + 2), "two of the other user");
+    assert_eq!(door.list().len(), SESSIONS_MAX + 2, "two of the other user");
 }

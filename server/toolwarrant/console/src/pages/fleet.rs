@@ -1,14 +1,17 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
-use crate::answer::{encode, show, table, without};
-use crate::lists::{LINES, ListPage, RowPicture, id_of};
+use crate::answer::{encode, show, table, table_with};
+use crate::lists::{LINES, ListPage, RowPicture};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use toolwarrant_operator::render;
+use toolwarrant_base::json;
+use toolwarrant_operator::answers::{AuditLine, FoundObject, FoundTarget, OperatorAnswer, StateCounts, TargetRow};
 
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: usize = 2_000;
@@ -52,6 +55,14 @@ struct Wall {
     cells: Vec<FleetCell>,
 }
 
+/// The fields of a target that a contract with states names.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ServiceFields {
+    state: String,
+    capabilities: BTreeMap<String, bool>,
+}
+
 #[derive(Template)]
 #[template(path = "pages/target.html")]
 struct TargetPage {
@@ -69,7 +80,6 @@ impl ConsoleVisit<'_> {
             title: format!("{resource}s").into(),
             path: (&*path).into(),
             words: &[resource, "list"],
-            columns: &[],
             act: None,
             is_live: true,
         };
@@ -77,13 +87,16 @@ impl ConsoleVisit<'_> {
         let words =
             [resource, "states"].map(str::to_owned).into_iter().chain(["app", "prefix"].into_iter().filter_map(flag));
         // A contract without states has no counts.
-        let Ok(counts) = self.ask_words(&words.collect::<Vec<_>>()).await else {
+        let Ok(OperatorAnswer::States(counts)) = self.ask_words(&words.collect::<Vec<_>>()).await else {
             return self.list(&page, Markup::default(), None).await;
         };
-        let count = counts["count"].as_u64().unwrap_or_default();
+        let StateCounts { count, states, offers, prefixes } = counts;
         let is_wall = self.query_value("as") != Some("table") && count <= CELLS_MAX as u64;
-        let groups = [("", "state", "states"), ("offers", "offers", "offers"), ("prefix", "prefix", "prefixes")];
-        let groups = groups.map(|(label, name, counted)| (label, self.choices(resource, name, &counts[counted])));
+        let groups = [
+            ("", self.choices(resource, "state", states)),
+            ("offers", self.choices(resource, "offers", offers)),
+            ("prefix", self.choices(resource, "prefix", prefixes)),
+        ];
         let (other, text) = if is_wall { ("table", "as a table") } else { ("", "as cells") };
         let legend = Legend {
             count,
@@ -91,20 +104,21 @@ impl ConsoleVisit<'_> {
             other: (count <= CELLS_MAX as u64).then(|| (self.same_page(&format!("/{path}"), "as", other), text)),
         };
         let draw =
-            |rows: &[Value]| Markup::of(&Wall { cells: rows.iter().map(|row| self.cell(resource, row)).collect() });
+            |rows: &[TargetRow]| Markup::of(&Wall { cells: rows.iter().map(|row| self.cell(resource, row)).collect() });
         let wall = RowPicture { draw: &draw, rows_max: CELLS_MAX, filters: &["state", "offers"] };
         self.list(&page, Markup::of(&legend), is_wall.then_some(wall)).await
     }
 
-    fn choices(&self, resource: &str, name: &str, counts: &Value) -> Vec<Choice> {
+    fn choices<N: AsRef<str>>(&self, resource: &str, name: &str, counts: BTreeMap<N, u64>) -> Vec<Choice> {
         let (chosen, path) = (self.query_value(name), format!("/fleet/{resource}"));
-        let choice = |(value, count): (&String, &Value)| {
+        let choice = |(value, count): (N, u64)| {
+            let value = value.as_ref();
             let is_chosen = chosen == Some(value);
             let (class, mark) = if name == "state" { self.mark(resource, value) } else { (0, "") };
             let path = self.same_page(&path, name, if is_chosen { "" } else { value });
-            Choice { name: value.clone(), count: count.as_u64().unwrap_or_default(), mark, class, path, is_chosen }
+            Choice { name: value.to_owned(), count, mark, class, path, is_chosen }
         };
-        counts.as_object().into_iter().flatten().map(choice).collect()
+        counts.into_iter().map(choice).collect()
     }
 
     fn mark(&self, resource: &str, state: &str) -> (usize, &'static str) {
@@ -114,32 +128,38 @@ impl ConsoleVisit<'_> {
     }
 
     /// Cells keep their places, so those that are not meant are only dim.
-    fn cell(&self, resource: &str, row: &Value) -> FleetCell {
-        let id = id_of(row).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let state = row["state"].as_str().unwrap_or_default();
-        let (class, mark) = self.mark(resource, state);
+    fn cell(&self, resource: &str, row: &TargetRow) -> FleetCell {
+        let TargetRow { id, shown, unreadable_since, applications: _ } = row;
+        let ServiceFields { state, capabilities } = json::convert(&Value::Object(shown.clone())).unwrap_or_default();
+        let offers: Vec<_> = capabilities.iter().filter(|(_, has)| **has).map(|(name, _)| &**name).collect();
+        let (class, mark) = self.mark(resource, &state);
         let is_meant = self.query_value("state").is_none_or(|meant| state == meant)
-            && self.query_value("offers").is_none_or(|name| row["capabilities"][name] == true);
-        let since = row["unreadable_since"].as_str().map(|since| format!(" since {since}")).unwrap_or_default();
-        let text = format!("{id}: {state}{since}, offers {}", render::cell(&row["capabilities"]));
+            && self.query_value("offers").is_none_or(|name| offers.contains(&name));
+        let since = unreadable_since.map(|since| format!(" since {since}")).unwrap_or_default();
+        let (id, offers) = (id.clone(), if offers.is_empty() { "none".to_owned() } else { offers.join(", ") });
+        let text = format!("{id}: {state}{since}, offers {offers}");
         FleetCell { path: format!("/fleet/{resource}/{}", encode(&id)), id, mark, class, is_dim: !is_meant, text }
     }
 
     pub(crate) async fn target(&self, resource: &str, id: &str) -> Rendered {
         let asked = [resource, "list", &format!("--prefix={id}"), "--limit=1"];
-        let row = match self.ask(&asked).await {
-            Ok(rows) => {
-                rows.get(0).filter(|row| id_of(row).is_some_and(|found| found == id)).cloned().unwrap_or_default()
-            }
+        let row = match self.ask::<Vec<TargetRow>>(&asked).await {
+            Ok(rows) => rows.into_iter().find(|row| row.id == id),
             Err(error) => return Rendered::failure(&error),
         };
-        let found = ["find", "--", id];
-        let found = match self.ask(&found).await {
-            Ok(found) => found,
+        let FoundTarget { tasks, lines, .. } = match self.ask(&["find", "--", id]).await {
+            Ok(FoundObject::Target(found)) => found,
+            Ok(_) => FoundTarget::default(),
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
-        let rows = |name: &str| render::for_people(found[name].clone()).as_array().cloned().unwrap_or_default();
+        let (shown, applications) = row
+            .map(|TargetRow { shown, unreadable_since, applications, .. }| {
+                let since = unreadable_since.map(|since| ("unreadable_since".to_owned(), json!(since)));
+                (shown.into_iter().chain(since).collect::<serde_json::Map<_, _>>(), applications)
+            })
+            .unwrap_or_default();
+        let lines: Vec<_> = lines.iter().map(AuditLine::of).collect();
         let mut heading = Heading::of(&format!("{resource} {id}"));
         let target = catalogue.resources.len() == 1;
         let target = if target { resource } else { "target" };
@@ -147,13 +167,12 @@ impl ConsoleVisit<'_> {
             (format!("/tasks?{target}={}", encode(id)), "all its tasks".to_owned()),
             (format!("/audit?on={}", encode(id)), "all its calls".to_owned()),
         ];
-        let seen_by = json!({"applications": row["applications"]});
         let page = TargetPage {
             heading,
-            shown: show(catalogue, &without(row, &["applications"])),
-            seen_by: show(catalogue, &seen_by),
-            tasks: table(catalogue, "latest tasks", &[], &rows("tasks")),
-            lines: table(catalogue, "latest calls", LINES, &rows("lines")),
+            shown: show(catalogue, shown),
+            seen_by: show(catalogue, json!({"applications": applications})),
+            tasks: table(catalogue, "latest tasks", &tasks),
+            lines: table_with(catalogue, "latest calls", LINES, &lines),
         };
         let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
         Rendered { live: Some(LOOK_EVERY), ..rendered }

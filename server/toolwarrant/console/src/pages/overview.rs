@@ -2,15 +2,20 @@
 
 mod bars;
 
-use crate::answer::{Cell, cells, class_of, encode, show, without, words};
+use crate::answer::{Cell, cells, class_of, encode, show, words};
 use crate::lists::LISTS;
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use bars::Bars;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::time::Duration;
+use toolwarrant_operator::answers::{
+    Concern as FoundConcern, Counts, LastDay, ListCommand, OperatorAnswer, OverviewAnswer, Period, ServerFacts,
+    TargetCounts,
+};
 
 /// The readiness is a test write.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -41,58 +46,65 @@ struct Day {
 impl ConsoleVisit<'_> {
     pub(crate) async fn overview(&self) -> Rendered {
         let asked = ["overview"];
-        let answer = match self.ask(&asked).await {
-            Ok(answer) => answer,
+        let answer = match self.ask::<Box<OverviewAnswer>>(&asked).await {
+            Ok(answer) => *answer,
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
-        let days = [("calls", "calls by outcome"), ("tasks", "ended tasks")];
-        let day = |(member, name): (&'static str, &'static str)| {
-            let counts = answer["last_day"][member].as_object().into_iter().flatten();
-            let counts = counts.map(|(outcome, count)| {
-                let class = class_of("status", &Value::from(outcome.as_str()));
-                (words(outcome), count.to_string(), class)
-            });
-            let picture = Bars::of(&answer["last_day"]["periods"], member, name);
-            Day { name, counts: counts.collect(), picture: Markup::of(&picture) }
+        let OverviewAnswer { mut server, targets, needs_a_look } = answer;
+        let last_day = server.last_day.take();
+        let day = |name, total: &Counts, counts: fn(&Period) -> &Counts, periods: &[Period]| {
+            let class = |outcome: &str| class_of("status", &Value::from(outcome));
+            let total = total.0.iter().map(|(outcome, count)| (words(outcome), count.to_string(), class(outcome)));
+            Day { name, counts: total.collect(), picture: Markup::of(&Bars::of(periods, counts, name)) }
         };
-        let empty = answer.as_object().into_iter().flatten().filter(|(_, value)| *value == &json!([]));
-        let elsewhere: Vec<_> =
-            ["last_day", "needs_a_look"].into_iter().chain(empty.map(|(name, _)| &**name)).collect();
+        let days = last_day.as_ref().map(|LastDay { calls, tasks, periods, .. }| {
+            vec![
+                day("calls by outcome", calls, |period| &period.calls, periods),
+                day("ended tasks", tasks, |period| &period.tasks, periods),
+            ]
+        });
+        let since = last_day.as_ref().map(|day| cells(catalogue, "since", &Value::from(day.since.to_string())));
         let page = OverviewPage {
             heading: Heading::of("overview"),
-            concerns: self.concerns(&answer["needs_a_look"]),
-            state: show(catalogue, &without(answer.clone(), &elsewhere)),
-            since: cells(catalogue, "since", &answer["last_day"]["since"]),
-            days: days.map(day).into(),
+            concerns: self.concerns(needs_a_look),
+            since: since.unwrap_or_default(),
+            days: days.unwrap_or_default(),
+            state: show(catalogue, Present { server, targets }),
         };
         Rendered { live: Some(LOOK_EVERY), ..Rendered::of("overview", &page).with_words(&asked) }
     }
 
     /// Adds what the console itself knows: the latest result of the doctor and of the verification.
-    fn concerns(&self, found: &Value) -> Vec<Concern> {
+    fn concerns(&self, found: Vec<FoundConcern>) -> Vec<Concern> {
+        let latest = |path| self.console.examined.latest(path).map(|(_, answer)| answer);
+        let doctor = matches!(latest("doctor"), Some(OperatorAnswer::Doctor(found)) if !found.healthy);
+        let verify = matches!(latest("verify"), Some(OperatorAnswer::Verification(found)) if !found.sound);
         let examined =
-            [("doctor", "healthy", "the doctor found faults"), ("verify", "sound", "the audit trail has faults")];
-        let examined = examined.into_iter().filter_map(|(path, member, what)| {
-            let (_, answer) = self.console.examined.latest(path)?;
-            let faulty = answer[member] == false;
-            faulty.then(|| Concern { count: String::new(), what: what.to_owned(), path: format!("/{path}") })
-        });
-        let concern = |concern: &Value| Concern {
-            count: concern["count"].to_string(),
-            what: concern["what"].as_str().unwrap_or_default().to_owned(),
-            path: path_of(concern["see"].as_str().unwrap_or_default()),
-        };
-        found.as_array().into_iter().flatten().map(concern).chain(examined).collect()
+            [(doctor, "the doctor found faults", "/doctor"), (verify, "the audit trail has faults", "/verify")];
+        let examined = examined.into_iter().filter(|(is_faulty, ..)| *is_faulty);
+        let examined = examined.map(|(_, what, path)| (String::new(), what.to_owned(), path.to_owned()));
+        let found = found.into_iter().map(|concern| (concern.count.to_string(), concern.what, path_of(&concern.see)));
+        found.chain(examined).map(|(count, what, path)| Concern { count, what, path }).collect()
     }
 }
 
+/// The state of a server without its last day.
+#[derive(Serialize)]
+struct Present {
+    #[serde(flatten)]
+    server: ServerFacts,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    targets: Vec<TargetCounts>,
+}
+
 /// Returns the page of a command that lists.
-fn path_of(command: &str) -> String {
-    let list = LISTS.iter().find(|list| command.starts_with(&list.words.join(" ")));
-    let list = list.map(|list| format!("/{}?", list.path));
-    let fleet = command.split_once(" list").map(|(resource, _)| format!("/fleet/{resource}?as=table&"));
-    let flags = command.split(" --").skip(1).filter_map(|flag| flag.split_once('='));
-    let query: Vec<_> = flags.map(|(name, value)| format!("{name}={}", encode(value))).collect();
+fn path_of(ListCommand { words, flags }: &ListCommand) -> String {
+    let list = LISTS.iter().find(|list| list.words == words).map(|list| format!("/{}?", list.path));
+    let fleet = match words[..] {
+        [resource, "list"] => Some(format!("/fleet/{resource}?as=table&")),
+        _ => None,
+    };
+    let query: Vec<_> = flags.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
     list.or(fleet).unwrap_or_else(|| "/".to_owned()) + &query.join("&")
 }

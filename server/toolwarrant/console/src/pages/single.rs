@@ -7,7 +7,8 @@ use crate::rendered::{Heading, Rendered, SinglePage};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::Value;
-use toolwarrant_operator::{OperatorError, render};
+use toolwarrant_operator::CommandAnswer;
+use toolwarrant_operator::answers::{FoundObject, FoundTarget, OperatorAnswer};
 
 #[derive(Template)]
 #[template(path = "pages/examined.html")]
@@ -23,7 +24,7 @@ impl ConsoleVisit<'_> {
     /// Shows an application or a key.
     pub(crate) async fn object(&self, kind: &str, id: &str) -> Rendered {
         let asked = [kind, "show", "--", id];
-        let answer = self.ask(&asked).await;
+        let answer = self.ask_any(&asked).await;
         let of = format!("{kind}={}", encode(id));
         let calls = (format!("/audit?{of}"), "its calls".to_owned());
         let act = |group: &str, act: &str, text: String| (format!("/act/{group}/{act}?{of}"), text);
@@ -44,24 +45,26 @@ impl ConsoleVisit<'_> {
     /// Shows a task, an application or a key on its own page.
     pub(crate) async fn find(&self, id: &str) -> Result<String, Rendered> {
         let asked = ["find", "--", id];
-        let answer = self.ask(&asked).await;
-        let page = answer.as_ref().ok().and_then(|answer| match answer["kind"].as_str()? {
-            "task" => Some(format!("/tasks/{}", encode(id))),
-            "application" => Some(format!("/applications/{}", encode(id))),
-            "key" => Some(format!("/keys/{}", encode(id))),
-            "target" => match answer["seen_by"].as_array()?.as_slice() {
-                [one] => Some(format!("/fleet/{}/{}", encode(one["resource"].as_str()?), encode(id))),
+        let answer = self.ask_any(&asked).await;
+        let page = match &answer {
+            Ok(OperatorAnswer::FoundObject(FoundObject::Task { .. })) => Some(format!("/tasks/{}", encode(id))),
+            Ok(OperatorAnswer::FoundObject(FoundObject::Application { .. })) => {
+                Some(format!("/applications/{}", encode(id)))
+            }
+            Ok(OperatorAnswer::FoundObject(FoundObject::Key { .. })) => Some(format!("/keys/{}", encode(id))),
+            Ok(OperatorAnswer::FoundObject(FoundObject::Target(FoundTarget { seen_by, .. }))) => match &seen_by[..] {
+                [one] => Some(format!("/fleet/{}/{}", encode(one.resource), encode(id))),
                 _ => None,
             },
             _ => None,
-        });
+        };
         page.ok_or_else(|| self.single(Heading::of(id), answer, &asked))
     }
 
-    fn single(&self, heading: Heading, answer: Result<Value, OperatorError>, asked: &[&str]) -> Rendered {
+    fn single(&self, heading: Heading, answer: CommandAnswer, asked: &[&str]) -> Rendered {
         match answer {
             Ok(answer) => {
-                let body = show(self.console.catalogue, &render::for_people(answer));
+                let body = show(self.console.catalogue, answer);
                 let title = heading.title.clone();
                 Rendered::of(&title, &SinglePage { heading, body }).with_words(asked)
             }
@@ -75,7 +78,7 @@ impl ConsoleVisit<'_> {
         let mut heading = Heading::of(path);
         if self.query_value("examine").is_some() {
             let _turn = examined.turn.lock().await;
-            match self.ask(asked).await {
+            match self.ask_any(asked).await {
                 Ok(answer) => {
                     let now = self.console.clock.latest();
                     examined.keep(path, now, answer);
@@ -85,7 +88,7 @@ impl ConsoleVisit<'_> {
         }
         let latest = examined.latest(path);
         let at = latest.as_ref().map(|(at, _)| cells(self.console.catalogue, "at", &Value::from(at.to_string())));
-        let body = latest.map(|(_, answer)| show(self.console.catalogue, &answer)).unwrap_or_default();
+        let body = latest.map(|(_, answer)| show(self.console.catalogue, answer)).unwrap_or_default();
         Rendered::of(path, &ExaminedPage { heading, path, about, at: at.unwrap_or_default(), body }).with_words(asked)
     }
 }

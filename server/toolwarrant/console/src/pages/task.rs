@@ -1,23 +1,28 @@
 //! The page of a task: its picture, its evidence, why it ended so, and its events.
 
-use crate::answer::{Cell, cells, has_rows, words};
+use crate::answer::{Cell, cells, show};
 use crate::markup::Markup;
 use crate::pictures::timeline::{Timeline, TimelineStep};
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
+use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
-use toolwarrant_operator::render;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::text::Remark;
+use toolwarrant_operator::answers::{TaskAnswer, TaskCall, TaskRow};
+use toolwarrant_tasks::history::{TaskHistory, TimelineRow};
+use toolwarrant_tasks::machine::Event;
 
 #[derive(Template)]
 #[template(path = "pages/task.html")]
 struct TaskPage {
     heading: Heading,
     status: Vec<Cell>,
-    summary: Vec<(String, Vec<Cell>)>,
+    summary: Markup,
     why: String,
-    meaning: String,
+    meaning: &'static str,
     picture: Markup,
     evidence: Vec<(&'static str, String)>,
     steps: Vec<(String, Vec<Cell>, String, String)>,
@@ -25,57 +30,70 @@ struct TaskPage {
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Members that the page shows in another way.
-const ELSEWHERE: [&str; 7] = ["status", "why", "meaning", "timeline", "evidence", "arguments", "before"];
-
 impl ConsoleVisit<'_> {
     pub(crate) async fn task(&self, id: &str) -> Rendered {
         let asked = ["task", "show", "--", id];
-        let task = match self.ask(&asked).await {
-            Ok(task) => task,
+        let answer = match self.ask::<Box<TaskAnswer>>(&asked).await {
+            Ok(answer) => *answer,
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
-        let text = |name: &str| task[name].as_str().unwrap_or_default().to_owned();
-        let target = catalogue.tool(&text("tool")).and_then(|tool| tool.target.as_ref());
-        let target = target.map_or_else(String::new, |target| text(target.arg)) + &text("target");
-        let of = |name: &str, value: &Value| (words(name), cells(catalogue, name, value));
-        let facts = task.as_object().into_iter().flatten();
-        let facts =
-            facts.filter(|(name, value)| !ELSEWHERE.contains(&name.as_str()) && !value.is_null() && !has_rows(value));
-        let arguments = task["arguments"].as_object().into_iter().flatten();
-        let picture = Timeline::of(&task, self.console.clock.now());
+        let TaskAnswer { task, resource, refunded_at, meaning, call, history } = answer;
+        let title = format!("{} {}", task.task_id, task.status);
+        let picture = Timeline::of(&title, Some(&resource), &history, self.console.clock.now());
         let step = |TimelineStep { number, at, lane, what, .. }: &TimelineStep| {
             let number = number.map(|number| number.to_string()).unwrap_or_default();
             (number, cells(catalogue, "at", &Value::from(at.to_string())), lane.clone(), what.clone())
         };
         let steps = picture.iter().flat_map(|picture| &picture.steps).map(step).collect();
+        let heading = format!("{} on {}", task.tool, task.target);
+        let title = format!("{heading}: {}", task.status);
+        let live = task.finished_at.is_none().then_some(LOOK_EVERY);
+        let status = cells(catalogue, "status", &Value::from(task.status));
+        let evidence = list_evidence(&history);
+        let TaskHistory { deadline_at, due_at, settle_seconds, why, .. } = history;
+        let facts = TaskFacts { task, resource, refunded_at, call, deadline_at, due_at, settle_seconds };
         let page = TaskPage {
-            heading: Heading::of(&format!("{} on {target}", text("tool"))),
-            status: cells(catalogue, "status", &task["status"]),
-            summary: facts
-                .chain(arguments.filter(|(name, _)| task[name.as_str()].is_null()))
-                .map(|(name, value)| of(name, value))
-                .collect(),
-            why: text("why"),
-            meaning: text("meaning"),
+            heading: Heading::of(&heading),
+            status,
+            summary: show(catalogue, facts),
+            why: why.unwrap_or_default(),
+            meaning: meaning.unwrap_or_default(),
             picture: picture.map(|picture| Markup::of(&picture)).unwrap_or_default(),
-            evidence: list_evidence(&task),
+            evidence,
             steps,
         };
-        let title = format!("{} on {target}: {}", text("tool"), text("status"));
-        let live = task["finished_at"].is_null().then_some(LOOK_EVERY);
         Rendered { live, ..Rendered::of(&title, &page).with_words(&asked) }
     }
 }
 
+/// The facts that the page shows in no other way.
+#[derive(Serialize)]
+struct TaskFacts {
+    #[serde(flatten)]
+    task: TaskRow,
+    resource: String,
+    refunded_at: Option<Timestamp>,
+    #[serde(flatten)]
+    call: Option<TaskCall>,
+    deadline_at: Timestamp,
+    due_at: Option<Timestamp>,
+    settle_seconds: Option<u32>,
+}
+
 /// Returns the reading before the send, what a success would be, and what the latest reading found.
-fn list_evidence(task: &Value) -> Vec<(&'static str, String)> {
-    let timeline = task["timeline"].as_array().into_iter().flatten().rev();
-    let latest = timeline.map(|event| &event["event"]["event"]["probed"][0]).find(|probed| !probed.is_null());
-    let of_latest = |name: &str| task["evidence"].get(name).or_else(|| latest.map(|latest| &latest[name]));
-    let found =
-        [("before", task.get("before")), ("expected", of_latest("expected")), ("observed", of_latest("observed"))];
-    let found = found.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_null())?)));
-    found.map(|(name, value)| (name, render::cell(value))).collect()
+fn list_evidence(history: &TaskHistory) -> Vec<(&'static str, String)> {
+    let ended = history.evidence.as_ref();
+    let ended = ended.map(|evidence| (&evidence.expected, &evidence.observed));
+    let (expected, observed) = ended.or_else(|| history.timeline.iter().rev().find_map(read_probe)).unzip();
+    let [expected, observed] = [expected, observed].map(|reading| reading.map(Remark::as_str));
+    let found = [("before", history.before.as_deref()), ("expected", expected), ("observed", observed)];
+    found.into_iter().filter_map(|(name, text)| Some((name, text?.to_owned()))).collect()
+}
+
+fn read_probe(row: &TimelineRow) -> Option<(&Remark, &Remark)> {
+    match &row.event.as_ref()?.event {
+        Event::Probed(reading, _) => Some((&reading.expected, &reading.observed)),
+        _ => None,
+    }
 }

@@ -11,8 +11,9 @@ use askama::Template;
 use axis::Axis;
 pub use axis::TimelineFold;
 use row::{LANES, LEDGER, SERVER, StoredRow, TARGET, read_rows};
-use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_tasks::history::{LedgerEntry, TaskHistory};
+use toolwarrant_tasks::task::Phase;
 
 const CHARACTER_WIDTH: usize = 6;
 
@@ -73,20 +74,20 @@ pub struct TimelineStep {
 }
 
 impl Timeline {
-    /// Draws what `task show` answers. Returns `None` if that has no timeline.
+    /// Draws a history. Returns `None` if that has no timeline. `resource` names the target.
     #[must_use]
-    pub fn of(shown: &Value, now: Timestamp) -> Option<Self> {
-        let rows = read_rows(&shown["timeline"]);
+    pub fn of(title: &str, resource: Option<&str>, history: &TaskHistory, now: Timestamp) -> Option<Self> {
+        let rows = read_rows(&history.timeline);
         let mut drawing = Drawing { accepted_at: rows.first()?.at, ..Drawing::default() };
         drawing.picture.lanes = LANES.map(str::to_owned).to_vec();
-        drawing.picture.lanes[TARGET] = shown["resource"].as_str().unwrap_or(LANES[TARGET]).to_owned();
-        drawing.picture.title = ["task_id", "status"].map(|name| shown[name].as_str().unwrap_or_default()).join(" ");
+        drawing.picture.lanes[TARGET] = resource.unwrap_or(LANES[TARGET]).to_owned();
+        drawing.picture.title = title.to_owned();
         for (index, row) in rows.iter().enumerate() {
             drawing.add_row(row, index.checked_sub(1).and_then(|before| rows.get(before)));
         }
-        drawing.add_settling(&rows, shown["settle_seconds"].as_u64());
-        drawing.add_ledger(&rows, &shown["ledger"]);
-        drawing.add_moments(shown, now, rows.last()?);
+        drawing.add_settling(&rows, history.settle_seconds);
+        drawing.add_ledger(&rows, &history.ledger);
+        drawing.add_moments(history, now, rows.last()?);
         Some(drawing.place())
     }
 
@@ -115,7 +116,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn add_row(&mut self, row: &StoredRow, before: Option<&StoredRow>) {
+    fn add_row(&mut self, row: &StoredRow<'_>, before: Option<&StoredRow<'_>>) {
         let begun = row.reading_begun().map(|begun| self.axis.add_before(begun, row.at));
         let point = self.axis.add_event(row.at);
         self.add_work(before, point);
@@ -133,22 +134,22 @@ impl Drawing {
     }
 
     /// Draws the work that the row before has begun.
-    fn add_work(&mut self, before: Option<&StoredRow>, end: usize) {
+    fn add_work(&mut self, before: Option<&StoredRow<'_>>, end: usize) {
         let begin = self.picture.events.last().copied();
-        if let (Some(begin), Some((lane, kind))) = (begin, before.and_then(StoredRow::work)) {
+        if let (Some(begin), Some((lane, kind))) = (begin, before.and_then(|row| row.work())) {
             self.add_bar(lane, begin, end, kind);
         }
     }
 
     /// Draws the time that each answer had to take effect, until the engine decided otherwise.
-    fn add_settling(&mut self, rows: &[StoredRow], seconds: Option<u64>) {
+    fn add_settling(&mut self, rows: &[StoredRow<'_>], seconds: Option<u32>) {
         let Some(seconds) = seconds else { return };
         for answer in 1..rows.len() {
             if !rows[answer].is_verifying() || rows[answer - 1].is_verifying() {
                 continue;
             }
             let begin = self.picture.events[answer];
-            let settled = Timestamp(self.axis.time(begin).0.saturating_add(seconds.saturating_mul(1_000)));
+            let settled = Timestamp(self.axis.time(begin).0.saturating_add(u64::from(seconds) * 1_000));
             let decided = (answer..rows.len()).find(|row| !rows[*row].is_verifying());
             let decided = decided.map(|row| self.picture.events[row]);
             let end = match decided.filter(|point| self.axis.time(*point) < settled) {
@@ -163,40 +164,37 @@ impl Drawing {
         }
     }
 
-    fn add_ledger(&mut self, rows: &[StoredRow], ledger: &Value) {
-        for entry in ledger.as_array().into_iter().flatten() {
-            let (kind, at) = (entry["kind"].as_str().unwrap_or_default(), entry["at"].as_str());
-            let sent = rows.iter().position(|row| row.phase == "sending").filter(|_| kind == "charge");
+    fn add_ledger(&mut self, rows: &[StoredRow<'_>], ledger: &[LedgerEntry]) {
+        for LedgerEntry { kind, at } in ledger {
+            let (kind, at) = (*kind, *at);
+            let sent = rows.iter().position(|row| row.phase == Some(Phase::Sending)).filter(|_| kind == "charge");
             let point = self.picture.events[sent.unwrap_or(rows.len() - 1)];
-            let at = at.and_then(|at| at.parse().ok()).unwrap_or(self.axis.time(point));
             let (sign, style) = if kind == "charge" { ("−", "plain") } else { ("+", "good") };
             self.add_mark(LEDGER, point, style, format!("{sign}1 {kind}"));
             self.add_step(None, (at, point), LEDGER, format!("{kind} of one unit"));
         }
     }
 
-    fn add_moments(&mut self, shown: &Value, now: Timestamp, last: &StoredRow) {
-        let time = |name: &str| shown[name].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    fn add_moments(&mut self, history: &TaskHistory, now: Timestamp, last: &StoredRow<'_>) {
         match (last.end_mark(), self.picture.events.last().copied()) {
             (Some(_), Some(point)) => self.add_moment("end", point),
             _ => {
                 let point = self.axis.add(now);
                 self.add_work(Some(last), point);
                 self.add_moment("now", point);
-                if let Some(due) = time("due_at").filter(|due| *due > now) {
+                if let Some(due) = history.due_at.filter(|due| *due > now) {
                     let point = self.axis.add(due);
                     self.add_moment("next", point);
                     self.add_step(None, (due, point), SERVER, "the server goes on".to_owned());
                 }
             }
         }
-        if let Some(deadline) = time("deadline_at") {
-            let point = self.axis.add(deadline);
-            self.add_moment("deadline", point);
-            // A task that ended before has none in the list of what happened.
-            if last.end_mark().is_none() || deadline <= last.at {
-                self.add_step(None, (deadline, point), SERVER, "the deadline".to_owned());
-            }
+        let deadline = history.deadline_at;
+        let point = self.axis.add(deadline);
+        self.add_moment("deadline", point);
+        // A task that ended before has none in the list of what happened.
+        if last.end_mark().is_none() || deadline <= last.at {
+            self.add_step(None, (deadline, point), SERVER, "the deadline".to_owned());
         }
     }
 

@@ -6,8 +6,8 @@ use crate::error::OperatorError;
 use crate::when::TimePoint;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, StoredAct};
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Claims, Operator, StoredAct};
 
 /// Selects acts.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -36,6 +36,23 @@ pub struct ActQuery {
     pub limit: u32,
 }
 
+/// An act of an operator.
+#[derive(Clone, Debug, Serialize)]
+pub struct ActRow {
+    pub time: Timestamp,
+    pub by: String,
+    pub command: String,
+    pub object: Option<String>,
+    pub name: Option<String>,
+    pub changes: Changes,
+    pub reason: Option<String>,
+    pub claims: Option<String>,
+    pub channel: &'static str,
+    pub uid: u32,
+    pub act_id: String,
+    pub number: u64,
+}
+
 const LATEST: u32 = 5;
 
 pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> CommandAnswer {
@@ -47,7 +64,7 @@ pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> CommandA
         None => None,
     };
     let filter = ActFilter { id: None, operator, object, command, since, until, before, limit };
-    rows(context, filter).await
+    Ok(rows(context, filter).await?.into())
 }
 
 fn unknown_object(named: &str) -> OperatorError {
@@ -56,53 +73,51 @@ fn unknown_object(named: &str) -> OperatorError {
     ))
 }
 
-pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> CommandAnswer {
+pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> Result<Vec<ActRow>, OperatorError> {
     let of = |object: &str| ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() };
     let mut acts = rows(context, of(object)).await?;
     // The deletion of an application has ended its keys.
     if let Ok(key) = context.registry.key(object).await {
         let deleted = ActFilter { command: Some("app delete".to_owned()), limit: 1, ..of(&key.application) };
         let deleted = rows(context, deleted).await?;
-        if let (Value::Array(acts), Value::Array(deleted)) = (&mut acts, deleted) {
-            acts.splice(0..0, deleted);
-        }
+        acts.splice(0..0, deleted);
     }
     Ok(acts)
 }
 
-pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> CommandAnswer {
+pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> Result<Vec<ActRow>, OperatorError> {
     let acts = context.store.acts(filter).await.map_err(OperatorError::from)?;
     let names = names(context).await;
     let row = |StoredAct { number, act, .. }: StoredAct| {
         let Act { id, at, operator, command, object, changes } = act;
         let Operator { role: _, name: by, uid, channel, claims } = operator;
         let Claims { sudo_user, login_uid, name, reason } = claims;
-        json!({
-            "time": at,
-            "by": by,
-            "command": command,
-            "object": object,
-            "name": object.as_ref().and_then(|id| names.get(id)),
-            "changes": changes,
-            "reason": reason,
-            "claims": describe_claims(sudo_user, login_uid, name),
-            "channel": describe_channel(channel),
-            "uid": uid,
-            "act_id": id,
-            "number": number,
-        })
+        ActRow {
+            time: at,
+            by,
+            command,
+            name: object.as_ref().and_then(|id| names.get(id)).cloned(),
+            object,
+            changes,
+            reason,
+            claims: describe_claims(sudo_user, login_uid, name),
+            channel: describe_channel(channel),
+            uid,
+            act_id: id,
+            number,
+        }
     };
     Ok(acts.into_iter().map(row).collect())
 }
 
-fn describe_claims(sudo_user: Option<String>, login_uid: Option<u32>, name: Option<String>) -> Value {
+fn describe_claims(sudo_user: Option<String>, login_uid: Option<u32>, name: Option<String>) -> Option<String> {
     let said = [
         name.map(|name| format!("as {name}")),
         sudo_user.map(|user| format!("sudo by {user}")),
         login_uid.map(|uid| format!("login uid {uid}")),
     ];
     let said: Vec<_> = said.into_iter().flatten().collect();
-    if said.is_empty() { Value::Null } else { said.join(", ").into() }
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 fn describe_channel(channel: Channel) -> &'static str {

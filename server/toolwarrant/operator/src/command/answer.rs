@@ -1,9 +1,8 @@
 //! Helpers for the answers to commands.
 
+use crate::answers::{ActMade, OperatorAnswer};
 use crate::context::OperatorContext;
-pub(super) use crate::context::answer;
 use crate::error::OperatorError;
-use serde_json::Value;
 use std::collections::HashMap;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::find_deceiving;
@@ -11,18 +10,17 @@ use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, Durability};
 use toolwarrant_core::store::{ApplicationRow, Labels};
 
-pub(crate) type CommandAnswer = Result<Value, OperatorError>;
+pub type CommandAnswer = Result<OperatorAnswer, OperatorError>;
 
-pub(super) fn add_act(mut answer: Value, changed: Changed) -> Value {
+pub(super) fn describe_act(changed: Changed) -> ActMade {
     let Changed { object: _, act_id, durability } = changed;
-    answer["act_id"] = act_id.into();
-    if let Durability::Owed(why) = durability {
-        let note = format!(
+    let note = match durability {
+        Durability::Owed(why) => Some(format!(
             "in force, but not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
-        );
-        answer["note"] = note.into();
-    }
-    answer
+        )),
+        Durability::Stored => None,
+    };
+    ActMade { act_id, note }
 }
 
 pub(super) async fn put_act(

@@ -1,18 +1,20 @@
 //! Commands about applications.
 
-use super::acts;
-use super::answer::{CommandAnswer, add_act, change_labels, describe_name, parse_label, refusal};
-use super::keys::KeyFacts;
+use super::acts::{self, ActRow};
+use super::answer::{CommandAnswer, change_labels, describe_act, describe_name, parse_label, refusal};
+use super::keys::{KeyAnswer, KeyFacts};
+use crate::answers::ActMade;
 use crate::context::OperatorContext;
+use crate::error::OperatorError;
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::registry::{Changed, NewApplication};
-use toolwarrant_core::store::ApplicationRow;
+use toolwarrant_core::store::{ApplicationRow, Labels};
 
 /// Commands about applications. All keys of an application share its permissions, {targets} and
 /// budget.
@@ -106,6 +108,53 @@ pub enum AppCommand {
     },
 }
 
+/// An application.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApplicationFacts {
+    pub name: String,
+    pub id: String,
+    pub permissions: Vec<String>,
+    pub suspended_at: Option<Timestamp>,
+    pub labels: Labels,
+    /// The targets that it sees, by the plural of the resource.
+    #[serde(flatten)]
+    pub sees: BTreeMap<String, SeenTargets>,
+}
+
+/// The targets of one resource that an application sees.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum SeenTargets {
+    Text(String),
+    Count(usize),
+    Terms(Vec<String>),
+}
+
+/// An application in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedApplication {
+    #[serde(flatten)]
+    pub application: ApplicationFacts,
+    pub live_keys: usize,
+    pub requests_per_minute: u32,
+}
+
+/// An application with its keys.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApplicationAnswer {
+    #[serde(flatten)]
+    pub application: ApplicationFacts,
+    pub requests_per_minute: u32,
+    pub requests_in_last_minute: Option<u32>,
+    pub created_at: Timestamp,
+    pub keys: Vec<KeyAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest_acts: Option<Vec<ActRow>>,
+    /// Of a change.
+    #[serde(flatten)]
+    pub made: Option<ActMade>,
+}
+
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
@@ -113,7 +162,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
             let grants = Grants::nothing();
             let new = NewApplication { name, permissions, grants, requests_per_minute };
-            show_changed(context, registry.create(new, origin).await?).await
+            Ok(show_changed(context, registry.create(new, origin).await?).await?.into())
         }
         AppCommand::Rename { app, name } => change(context, origin, &app, |row| row.name = name).await,
         AppCommand::List { labels, deleted } => {
@@ -121,21 +170,19 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             for key in registry.keys(|key| !key.secrets.is_empty()).await {
                 *live_keys.entry(key.application).or_default() += 1;
             }
-            let line = |row: ApplicationRow| {
-                let live = live_keys.get(&row.id).copied().unwrap_or_default();
-                let mut line = describe_application(context, &row, count_terms);
-                line["live_keys"] = json!(live);
-                line["requests_per_minute"] = json!(row.requests_per_minute);
-                line
+            let line = |row: ApplicationRow| ListedApplication {
+                live_keys: live_keys.get(&row.id).copied().unwrap_or_default(),
+                application: describe_application(context, &row, count_terms),
+                requests_per_minute: row.requests_per_minute,
             };
             let has = |row: &ApplicationRow| labels.iter().all(|(name, text)| row.labels.get(name) == Some(text));
             let rows = registry.applications().await.into_iter();
-            Ok(rows.filter(|row| row.deleted_at.is_some() == deleted && has(row)).map(line).collect())
+            Ok(rows.filter(|row| row.deleted_at.is_some() == deleted && has(row)).map(line).collect::<Vec<_>>().into())
         }
         AppCommand::Show { app } => {
             let mut shown = show(context, &app).await?;
-            shown["latest_acts"] = acts::latest_on(context, shown["id"].as_str().unwrap_or_default()).await?;
-            Ok(shown)
+            shown.latest_acts = Some(acts::latest_on(context, &shown.application.id).await?);
+            Ok(shown.into())
         }
         AppCommand::Grant { app, permissions } => {
             let grant = |row: &mut ApplicationRow| {
@@ -177,49 +224,68 @@ pub(super) async fn change(
     app: &str,
     edit: impl FnOnce(&mut ApplicationRow) + Send,
 ) -> CommandAnswer {
+    Ok(change_and_show(context, origin, app, edit).await?.into())
+}
+
+pub(super) async fn change_and_show(
+    context: &OperatorContext,
+    origin: &Origin,
+    app: &str,
+    edit: impl FnOnce(&mut ApplicationRow) + Send,
+) -> Result<Box<ApplicationAnswer>, OperatorError> {
     let id = context.registry.find(app).await?.id;
     show_changed(context, context.registry.change(&id, origin, edit).await?).await
 }
 
-async fn show_changed(context: &OperatorContext, changed: Changed) -> CommandAnswer {
-    Ok(add_act(show(context, &changed.object).await?, changed))
+async fn show_changed(context: &OperatorContext, changed: Changed) -> Result<Box<ApplicationAnswer>, OperatorError> {
+    let mut shown = show(context, &changed.object).await?;
+    shown.made = Some(describe_act(changed));
+    Ok(shown)
 }
 
-pub(super) async fn show(context: &OperatorContext, name: &str) -> CommandAnswer {
+pub(super) async fn show(context: &OperatorContext, name: &str) -> Result<Box<ApplicationAnswer>, OperatorError> {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys(|key| key.application == row.id).await;
     let facts = KeyFacts::read(context, Some(&keys)).await?;
-    let keys: Vec<_> = keys.iter().map(|key| facts.describe(key, &row.name)).collect();
-    let mut answer = describe_application(context, &row, |terms| json!(terms));
-    answer["requests_per_minute"] = json!(row.requests_per_minute);
-    answer["requests_in_last_minute"] = json!(context.registry.usage(&row.id).await);
-    answer["created_at"] = json!(row.created_at);
-    answer["keys"] = json!(keys);
-    Ok(answer)
+    Ok(Box::new(ApplicationAnswer {
+        application: describe_application(context, &row, SeenTargets::Terms),
+        requests_per_minute: row.requests_per_minute,
+        requests_in_last_minute: context.registry.usage(&row.id).await,
+        created_at: row.created_at,
+        keys: keys.iter().map(|key| facts.describe(key, &row.name)).collect(),
+        latest_acts: None,
+        made: None,
+    }))
 }
 
-fn count_terms(terms: Vec<String>) -> Value {
+fn count_terms(terms: Vec<String>) -> SeenTargets {
     let (rules, ids): (Vec<_>, Vec<_>) =
         terms.into_iter().partition(|term| term.ends_with('*') || term.starts_with('!'));
     let (except, mut shown): (Vec<_>, Vec<_>) = rules.into_iter().partition(|term| term.starts_with('!'));
     if shown.is_empty() {
-        return json!(ids.len());
+        return SeenTargets::Count(ids.len());
     }
     shown.extend((!ids.is_empty()).then(|| format!("{} more", ids.len())));
     shown.extend((!except.is_empty()).then(|| format!("except {}", except.len())));
-    json!(shown.join(", "))
+    SeenTargets::Text(shown.join(", "))
 }
 
-fn describe_application(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(Vec<String>) -> Value) -> Value {
-    let name = describe_name(row.name.clone(), row.deleted_at);
-    let mut shown = json!({"name": name, "id": row.id, "permissions": row.permissions});
-    shown["suspended_at"] = json!(row.suspended_at);
-    shown["labels"] = json!(row.labels);
-    for resource in context.catalogue.resource_names() {
-        shown[format!("{resource}s")] = match row.grants.of(resource) {
-            Some(all) if all.is_all() => json!("all"),
-            granted => show(granted.map(Granted::terms).unwrap_or_default()),
-        };
+fn describe_application(
+    context: &OperatorContext,
+    row: &ApplicationRow,
+    show: impl Fn(Vec<String>) -> SeenTargets,
+) -> ApplicationFacts {
+    let seen = |resource: &str| match row.grants.of(resource) {
+        Some(all) if all.is_all() => SeenTargets::Text("all".to_owned()),
+        granted => show(granted.map(Granted::terms).unwrap_or_default()),
+    };
+    let resources = context.catalogue.resource_names().into_iter();
+    ApplicationFacts {
+        name: describe_name(row.name.clone(), row.deleted_at),
+        id: row.id.clone(),
+        permissions: row.permissions.clone(),
+        suspended_at: row.suspended_at,
+        labels: row.labels.clone(),
+        sees: resources.map(|resource| (format!("{resource}s"), seen(resource))).collect(),
     }
-    shown
 }

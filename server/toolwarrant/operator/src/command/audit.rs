@@ -2,12 +2,13 @@
 
 use super::answer::{CommandAnswer, refusal};
 use super::trail::{self, AuditQuery, read};
+use crate::answers::OperatorAnswer;
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
 use crate::error::OperatorError;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
 use toolwarrant_audit::{Anchor, TAIL_MAX, end_of_trail, read_after, tail};
@@ -51,6 +52,43 @@ pub enum AuditCommand {
     Verify,
 }
 
+/// The lines after a place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AuditTail {
+    pub lines: Vec<Value>,
+    /// The place of the next lines.
+    pub next: String,
+}
+
+/// The result of a verification of the audit trail.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    pub sound: bool,
+    files: usize,
+    last_seal: u64,
+    pruned_through_seal: u64,
+    sealed_lines: u64,
+    of_these_found_unsealed: u64,
+    lines_not_sealed: u64,
+    faults: Vec<TrailFault>,
+    /// Of the other replicas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_trails: Option<Vec<OtherTrail>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct TrailFault {
+    file: String,
+    lines: String,
+    found: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct OtherTrail {
+    replica: String,
+    last_seal: u64,
+}
+
 const FAULTS_SHOWN: usize = 100;
 
 pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> CommandAnswer {
@@ -64,14 +102,14 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
             });
             let (lines, end) = found.await?;
             let lines: Vec<_> = lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect();
-            Ok(json!({"lines": lines, "next": format!("{}:{}", end.day, end.offset)}))
+            Ok(AuditTail { lines, next: format!("{}:{}", end.day, end.offset) }.into())
         }
         AuditCommand::Tail { lines, follow: _ } => {
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
-            Ok(lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect())
+            Ok(OperatorAnswer::Shown(lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect()))
         }
-        AuditCommand::List(query) => trail::list(context, *query).await,
-        AuditCommand::Verify => verify_trail(context).await,
+        AuditCommand::List(query) => Ok(trail::list(context, *query).await?.into()),
+        AuditCommand::Verify => Ok(verify_trail(context).await?.into()),
     }
 }
 
@@ -81,7 +119,7 @@ pub(super) async fn flush(context: &OperatorContext) {
     }
 }
 
-async fn verify_trail(context: &OperatorContext) -> CommandAnswer {
+async fn verify_trail(context: &OperatorContext) -> Result<Verification, OperatorError> {
     let folder = context.folder.clone();
     let salt = context.names.salt.clone();
     let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));
@@ -95,8 +133,8 @@ async fn verify_trail(context: &OperatorContext) -> CommandAnswer {
     if let Some(shared) = &context.shared {
         // Each is verified in the folder of its replica.
         let (_, others) = shared.audit_anchors().await?;
-        let row = |(replica, Anchor { newest, .. })| json!({"replica": replica, "last_seal": newest.number});
-        described["other_trails"] = others.into_iter().map(row).collect();
+        let row = |(replica, Anchor { newest, .. })| OtherTrail { replica, last_seal: newest.number };
+        described.other_trails = Some(others.into_iter().map(row).collect());
     }
     Ok(described)
 }
@@ -106,7 +144,7 @@ async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, Ope
     read(context.folder.join(AUDIT), move |folder| verify(folder, &key, anchor.as_ref(), Scope::All)).await
 }
 
-fn describe_verification(found: Verified) -> Value {
+fn describe_verification(found: Verified) -> Verification {
     let Verified { files, sealed_lines, found_lines, unsealed_lines, pruned_seal, last_seal, faults } = found;
     let (sound, more) = (faults.is_empty(), faults.len().saturating_sub(FAULTS_SHOWN));
     let fault = |Fault { file, lines, what }| {
@@ -115,17 +153,19 @@ fn describe_verification(found: Verified) -> Value {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("{first}-{last}"),
         };
-        json!({"file": file, "lines": lines, "found": what})
+        TrailFault { file, lines, found: what }
     };
-    let more = (more > 0).then(|| json!({"file": "", "lines": "", "found": format!("and {more} more")}));
-    json!({
-        "sound": sound,
-        "files": files,
-        "last_seal": last_seal,
-        "pruned_through_seal": pruned_seal,
-        "sealed_lines": sealed_lines,
-        "of_these_found_unsealed": found_lines,
-        "lines_not_sealed": unsealed_lines,
-        "faults": faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect::<Value>(),
-    })
+    let rest = |more| TrailFault { file: String::new(), lines: String::new(), found: format!("and {more} more") };
+    let rest = (more > 0).then(|| rest(more));
+    Verification {
+        sound,
+        files,
+        last_seal,
+        pruned_through_seal: pruned_seal,
+        sealed_lines,
+        of_these_found_unsealed: found_lines,
+        lines_not_sealed: unsealed_lines,
+        faults: faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(rest).collect(),
+        other_trails: None,
+    }
 }

@@ -1,6 +1,7 @@
 //! Commands about time.
 
 use super::answer::{CommandAnswer, put_act, refusal};
+use crate::answers::OperatorAnswer;
 use crate::context::OperatorContext;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -27,5 +28,5 @@ pub(super) async fn accept(context: &OperatorContext, origin: &Origin) -> Comman
     let act_id = put_act(context, origin, Changes::default()).await?;
     context.store.see(now).await?;
     let note = "the next start continues from the machine's clock";
-    Ok(json!({"time": now, "before": before, "act_id": act_id, "note": note}))
+    Ok(OperatorAnswer::Shown(json!({"time": now, "before": before, "act_id": act_id, "note": note})))
 }

@@ -1,12 +1,12 @@
 //! Commands about a store in PostgreSQL, and about the processes that lead.
 
-use super::answer::{CommandAnswer, answer};
-use crate::context::OperatorContext;
+use super::answer::CommandAnswer;
+use crate::answers::OperatorAnswer;
+use crate::context::{OperatorContext, write_answer};
 use crate::error::OperatorError;
 use crate::place::no_shared_store;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_store::Recovery;
 
@@ -60,13 +60,9 @@ pub enum ClusterCommand {
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     match command {
-        ClusterCommand::List => answer(store.runs().await?),
+        ClusterCommand::List => Ok(OperatorAnswer::Shown(write_answer(store.runs().await?)?)),
         ClusterCommand::AcceptLoss { .. } => match store.read_loss().await? {
-            Some(lost) => {
-                let mut done = begin_again(context, origin).await?;
-                done["lost"] = lost.into();
-                Ok(done)
-            }
+            Some(lost) => begin_again(context, origin, Some(lost)).await,
             None => Err(OperatorError::refusal(
                 "the store has everything that was acknowledged, so there is no loss to accept",
             )),
@@ -74,7 +70,18 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     }
 }
 
-pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
+/// An answer to the start of another history of the store.
+#[derive(Serialize)]
+struct BegunAgain {
+    ended_as_timeout: u64,
+    keys: Vec<String>,
+    act_id: String,
+    next_step: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<String>,
+}
+
+pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin, lost: Option<String>) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     if context.server.is_some() {
         return Err(OperatorError::refusal("a server uses the data folder; stop it first"));
@@ -89,5 +96,6 @@ pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> C
          `{program} key confirm --all`"
     );
     let keys = store.keys_to_confirm().await?;
-    Ok(json!({"ended_as_timeout": ended, "keys": keys, "act_id": act_id, "next_step": next_step}))
+    let begun = BegunAgain { ended_as_timeout: ended, keys, act_id, next_step, lost };
+    Ok(OperatorAnswer::Shown(write_answer(begun)?))
 }

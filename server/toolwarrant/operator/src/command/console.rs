@@ -3,6 +3,7 @@
 //! [`ConsoleDoor`](crate::ConsoleDoor).
 
 use super::answer::{CommandAnswer, put_act, refusal};
+use crate::answers::{ActMade, OperatorAnswer, WithAct};
 use crate::console::LinkRequest;
 use crate::context::OperatorContext;
 use clap::{Args, Subcommand};
@@ -51,18 +52,17 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let role = if link.operate { Role::Operate } else { Role::View };
             let act_id = put_act(context, origin, Changes::of("role", Value::Null, json!(role))).await?;
             let operator = Operator { role, channel: Channel::Console, ..origin.operator.clone() };
-            let mut answer = door.make_link(operator, link).await?;
-            answer["act_id"] = act_id.into();
-            Ok(answer)
+            let made = ActMade { act_id, note: None };
+            Ok(WithAct { answer: door.make_link(operator, link).await?, made }.into())
         }
-        Some(ConsoleAct::List) => Ok(door.list_sessions()),
+        Some(ConsoleAct::List) => Ok(door.list_sessions().into()),
         Some(ConsoleAct::End { session, all: _ }) => {
             let ended = door.end_sessions(session.as_deref());
             if let (Some(session), true) = (&session, ended.is_empty()) {
                 return Err(refusal(format!("there is no session `{session}`; `console list` shows them")));
             }
             let act_id = put_act(context, origin, Changes::of("sessions", ended.clone(), Vec::<String>::new())).await?;
-            Ok(json!({"ended": ended, "act_id": act_id}))
+            Ok(OperatorAnswer::Shown(json!({"ended": ended, "act_id": act_id})))
         }
     }
 }

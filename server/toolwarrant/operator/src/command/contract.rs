@@ -1,6 +1,7 @@
 //! Shows the contract as an agent sees it.
 
-use super::answer::{CommandAnswer, refusal};
+use super::answer::refusal;
+use crate::error::OperatorError;
 use serde_json::{Value, json};
 use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
@@ -9,7 +10,7 @@ fn schema(json: &str) -> Value {
     json::read(json).unwrap_or_default()
 }
 
-pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> CommandAnswer {
+pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Result<Value, OperatorError> {
     let Some(name) = name else {
         let line = |tool: &ToolDef| json!({"tool": tool.name, "permission": tool.permission.name, "title": tool.title});
         return Ok(catalogue.tools.iter().map(line).collect());

@@ -1,85 +1,113 @@
 //! Finds an id of any kind, with what belongs to it.
 
-use super::answer::CommandAnswer;
-use super::tasks::TaskListQuery;
-use super::trail::AuditQuery;
-use super::{acts, applications, audit, keys, targets, tasks, trail};
+use super::acts::{self, ActRow};
+use super::applications::{self, ApplicationAnswer};
+use super::keys::{self, KeyAnswer};
+use super::tasks::{self, TaskAnswer, TaskListQuery, TaskRow};
+use super::trail::{self, AuditLine, AuditQuery};
+use super::{audit, targets};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use crate::when::TimePoint;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
+
+/// A found id, with what belongs to it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum FoundObject {
+    Act { act: Box<ActRow> },
+    Task { task: Box<TaskAnswer>, lines: Vec<Value> },
+    Key { key: Box<KeyAnswer>, acts: Vec<ActRow>, lines: Vec<Value> },
+    Application { application: Box<ApplicationAnswer>, tasks: Vec<TaskRow>, acts: Vec<ActRow> },
+    Request { lines: Vec<Value>, task: Option<Box<TaskAnswer>> },
+    Target(FoundTarget),
+}
+
+/// A found target.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FoundTarget {
+    pub seen_by: Vec<Viewers>,
+    pub tasks: Vec<TaskRow>,
+    pub lines: Vec<Value>,
+}
+
+/// The applications that see a target.
+#[derive(Clone, Debug, Serialize)]
+pub struct Viewers {
+    pub resource: &'static str,
+    pub applications: Vec<String>,
+}
 
 const LATEST: u32 = 5;
 
 const LINE_DELAY: Duration = Duration::from_mins(1);
 
-pub(super) async fn find(context: &OperatorContext, id: &str) -> CommandAnswer {
+pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObject, OperatorError> {
     audit::flush(context).await;
     if id.starts_with(ACT_PREFIX) {
-        let found =
-            acts::rows(context, ActFilter { id: Some(id.to_owned()), limit: 1, ..ActFilter::default() }).await?;
+        let filter = ActFilter { id: Some(id.to_owned()), limit: 1, ..ActFilter::default() };
         let unknown = || OperatorError::not_found(format!("there is no act `{id}`; `acts` lists the latest"));
-        let act = found.get(0).cloned().ok_or_else(unknown)?;
-        return Ok(json!({"kind": "act", "act": act}));
+        let act = acts::rows(context, filter).await?.into_iter().next().ok_or_else(unknown)?;
+        return Ok(FoundObject::Act { act: Box::new(act) });
     }
     if id.starts_with("task_") {
         let task = tasks::show(context, id).await?;
-        let made_at: Option<Timestamp> = task["created_at"].as_str().and_then(|at| at.parse().ok());
-        let since = made_at.map(|at| TimePoint::At(at.minus(LINE_DELAY)));
-        let until = made_at.map(|at| TimePoint::At(at.plus(Duration::from_hours(1))));
+        let made_at = task.task.created_at;
+        let since = Some(TimePoint::At(made_at.minus(LINE_DELAY)));
+        let until = Some(TimePoint::At(made_at.plus(Duration::from_hours(1))));
         let lines = lines(context, AuditQuery { task: Some(id.to_owned()), since, until, ..AuditQuery::default() });
-        return Ok(json!({"kind": "task", "task": task, "lines": lines.await?}));
+        return Ok(FoundObject::Task { task, lines: lines.await? });
     }
     if let Some(key) = existing(keys::show(context, id).await)? {
         let lines = lines(context, AuditQuery { key: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-        return Ok(json!({"kind": "key", "key": key, "acts": acts::latest_on(context, id).await?, "lines": lines}));
+        return Ok(FoundObject::Key { key: Box::new(key), acts: acts::latest_on(context, id).await?, lines });
     }
-    let seen_by = describe_viewers(context, id).await;
+    let seen_by = list_viewers(context, id).await;
     if !seen_by.is_empty() {
-        return show_target(context, id, seen_by).await;
+        return Ok(FoundObject::Target(show_target(context, id, seen_by).await?));
     }
     if let Some(application) = existing(applications::show(context, id).await)? {
         let query = TaskListQuery { app: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
-        let tasks = tasks::list(context, query).await?["tasks"].take();
-        let acts = acts::latest_on(context, application["id"].as_str().unwrap_or_default()).await?;
-        return Ok(json!({"kind": "application", "application": application, "tasks": tasks, "acts": acts}));
+        let tasks = tasks::list(context, query).await?.tasks;
+        let acts = acts::latest_on(context, &application.application.id).await?;
+        return Ok(FoundObject::Application { application, tasks, acts });
     }
-    let of_request = lines(context, AuditQuery { request: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-    if let Some(line) = of_request.get(0) {
-        let task = match line["task_id"].as_str() {
-            Some(task) => existing(tasks::show(context, task).await)?,
+    let lines = lines(context, AuditQuery { request: Some(id.to_owned()), ..AuditQuery::default() }).await?;
+    if let Some(line) = lines.first() {
+        let task = match AuditLine::of(line).task_id {
+            Some(task) => existing(tasks::show(context, &task).await)?,
             None => None,
         };
-        return Ok(json!({"kind": "request", "lines": of_request, "task": task}));
+        return Ok(FoundObject::Request { lines, task });
     }
     let shown = show_target(context, id, seen_by).await?;
-    if shown["tasks"].as_array().is_none_or(Vec::is_empty) { Err(unknown(id)) } else { Ok(shown) }
+    if shown.tasks.is_empty() { Err(unknown(id)) } else { Ok(FoundObject::Target(shown)) }
 }
 
-async fn describe_viewers(context: &OperatorContext, id: &str) -> Vec<Value> {
+async fn list_viewers(context: &OperatorContext, id: &str) -> Vec<Viewers> {
     let (resources, rows) = (targets::resources_with(context, id).await, context.registry.applications().await);
-    let describe = |resource: &str| {
-        let sees = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| &row.name);
-        json!({"resource": resource, "applications": sees.collect::<Vec<_>>()})
+    let viewers = |resource: &'static str| {
+        let sees = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| row.name.clone());
+        Viewers { resource, applications: sees.collect() }
     };
-    resources.into_iter().map(describe).collect()
+    resources.into_iter().map(viewers).collect()
 }
 
-async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Value>) -> CommandAnswer {
+async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Viewers>) -> Result<FoundTarget, OperatorError> {
     let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
-    let tasks = tasks::list(context, query).await?["tasks"].take();
+    let tasks = tasks::list(context, query).await?.tasks;
     let lines = lines(context, AuditQuery { target: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-    Ok(json!({"kind": "target", "seen_by": seen_by, "tasks": tasks, "lines": lines}))
+    Ok(FoundTarget { seen_by, tasks, lines })
 }
 
-async fn lines(context: &OperatorContext, query: AuditQuery) -> CommandAnswer {
-    Ok(trail::list(context, AuditQuery { limit: LATEST, ..query }).await?["lines"].take())
+async fn lines(context: &OperatorContext, query: AuditQuery) -> Result<Vec<Value>, OperatorError> {
+    Ok(trail::list(context, AuditQuery { limit: LATEST, ..query }).await?.lines)
 }
 
-fn existing(found: CommandAnswer) -> Result<Option<Value>, OperatorError> {
+fn existing<T>(found: Result<T, OperatorError>) -> Result<Option<T>, OperatorError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.code == FailureCode::NotFound => Ok(None),

@@ -1,16 +1,16 @@
 //! Commands about keys.
 
-use super::acts;
+use super::acts::{self, ActRow};
 use super::answer::{
-    CommandAnswer, add_act, answer, change_labels, describe_name, find_application, names, parse_label, refusal,
+    CommandAnswer, change_labels, describe_act, describe_name, find_application, names, parse_label, refusal,
 };
+use crate::answers::ActMade;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
 use crate::when::{KeyEnd, span};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -133,11 +133,12 @@ fn parse_span(text: &str) -> Result<Duration, &'static str> {
     span(text).ok_or("expected a time span such as 30m, 12h or 90d")
 }
 
-#[derive(Serialize)]
-pub(crate) struct KeyAnswer {
-    key_id: String,
+/// A key.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeyAnswer {
+    pub key_id: String,
     application: String,
-    state: KeyState,
+    pub(super) state: KeyState,
     live_secrets: usize,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
@@ -146,9 +147,32 @@ pub(crate) struct KeyAnswer {
     labels: Labels,
     /// The live ones, the latest first.
     secrets: Vec<SecretAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest_acts: Option<Vec<ActRow>>,
+    /// Of a change.
+    #[serde(flatten)]
+    pub made: Option<ActMade>,
 }
 
-#[derive(Serialize)]
+/// A key that was created or rotated.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NewKeyAnswer {
+    pub key_id: String,
+    pub secret: String,
+    pub act_id: String,
+    pub note: String,
+}
+
+/// A key that was revoked.
+#[derive(Clone, Debug, Serialize)]
+pub struct RevokedKeyAnswer {
+    pub key_id: String,
+    state: KeyState,
+    #[serde(flatten)]
+    made: ActMade,
+}
+
+#[derive(Clone, Debug, Serialize)]
 struct SecretAnswer {
     created_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
@@ -211,6 +235,8 @@ impl KeyFacts {
             last_used_from: last.and_then(|last| last.from),
             labels: labels.clone(),
             secrets,
+            latest_acts: None,
+            made: None,
         }
     }
 
@@ -230,24 +256,24 @@ impl KeyFacts {
 
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: KeyCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
-    let new = |NewKey { key_id, secret, act_id }: &NewKey, note: &str| {
-        Ok(json!({"key_id": key_id, "secret": secret.expose(), "act_id": act_id, "note": note}))
+    let new = |NewKey { key_id, secret, act_id }: NewKey, note: String| {
+        Ok(NewKeyAnswer { key_id, secret: secret.expose().clone(), act_id, note }.into())
     };
     match command {
         KeyCommand::Create { app, expires } => {
             let expires_at = expires.and_then(|end| end.moment(now));
             must_come(expires_at, now)?;
             let id = registry.find(&app).await?.id;
-            new(&registry.issue_key(&id, expires_at, origin).await?, "the secret is shown only once")
+            new(registry.issue_key(&id, expires_at, origin).await?, "the secret is shown only once".to_owned())
         }
         KeyCommand::List(query) => {
             let only = find_application(context, query.app.as_deref()).await?;
-            list(context, &query, |key| only.as_ref().is_none_or(|row| key.application == row.id)).await
+            Ok(list(context, &query, |key| only.as_ref().is_none_or(|row| key.application == row.id)).await?.into())
         }
         KeyCommand::Show { key } => {
             let mut shown = show(context, &key).await?;
-            shown["latest_acts"] = acts::latest_on(context, &key).await?;
-            Ok(shown)
+            shown.latest_acts = Some(acts::latest_on(context, &key).await?);
+            Ok(Box::new(shown).into())
         }
         KeyCommand::Rotate { key, grace } => {
             must_be_confirmed(context, &key).await?;
@@ -255,11 +281,11 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let until = until.as_deref().unwrap_or("until the next rotation");
             let note =
                 format!("the secret is shown only once; the previous one stays valid {until}, an older one has ended");
-            new(&registry.rotate_key(&key, grace, origin).await?, &note)
+            new(registry.rotate_key(&key, grace, origin).await?, note)
         }
         KeyCommand::EndOld { key } => {
             let row = show(context, &key).await?;
-            if row["live_secrets"] != 2 {
+            if row.live_secrets != 2 {
                 return Err(refusal(format!("the key `{key}` has no older secret")));
             }
             change(context, origin, &key, |row| row.secrets.truncate(1)).await
@@ -279,7 +305,8 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         }
         KeyCommand::Confirm { keys, all } => confirm(context, origin, keys, all).await,
         KeyCommand::Revoke { key } => {
-            Ok(add_act(json!({"key_id": key, "state": "revoked"}), registry.revoke_key(&key, origin).await?))
+            let made = describe_act(registry.revoke_key(&key, origin).await?);
+            Ok(RevokedKeyAnswer { key_id: key, state: KeyState::Revoked, made }.into())
         }
     }
 }
@@ -291,12 +318,12 @@ async fn change(
     edit: impl FnMut(&mut KeyRow) + Send,
 ) -> CommandAnswer {
     must_be_confirmed(context, key).await?;
-    let state = show(context, key).await?["state"].take();
-    if state == json!(KeyState::Revoked) {
+    if show(context, key).await?.state == KeyState::Revoked {
         return Err(refusal(format!("the key `{key}` is revoked; create another for its application")));
     }
     let changed: Changed = context.registry.change_key(key, origin, edit).await?;
-    Ok(add_act(show(context, key).await?, changed))
+    let made = Some(describe_act(changed));
+    Ok(Box::new(KeyAnswer { made, ..show(context, key).await? }).into())
 }
 
 async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, all: bool) -> CommandAnswer {
@@ -308,15 +335,15 @@ async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, 
     let confirmed = || Changes::of("state", "unconfirmed", "live");
     let acts = keys.iter().map(|key| registry.act(origin, Some(key), confirmed()));
     let acts = acts.collect::<Result<Vec<_>, _>>()?;
-    let act_ids: HashMap<_, _> = acts.iter().map(|act| (act.object.clone(), act.id.clone())).collect();
+    let act_ids: HashMap<_, _> = keys.iter().cloned().zip(acts.iter().map(|act| act.id.clone())).collect();
     context.store.confirm_keys(keys.clone(), acts).await?;
     registry.reload_keys().await?;
     let mut rows = list(context, &KeyQuery::default(), |key| keys.contains(&key.id)).await?;
-    for row in rows.as_array_mut().into_iter().flatten() {
-        let key = row["key_id"].as_str().map(str::to_owned);
-        row["act_id"] = json!(act_ids.get(&key));
+    for row in &mut rows {
+        let act_id = act_ids.get(&row.key_id).cloned();
+        row.made = act_id.map(|act_id| ActMade { act_id, note: None });
     }
-    Ok(rows)
+    Ok(rows.into())
 }
 
 fn must_come(end: Option<Timestamp>, now: Timestamp) -> Result<(), OperatorError> {
@@ -333,17 +360,21 @@ async fn must_be_confirmed(context: &OperatorContext, key: &str) -> Result<(), O
     }
 }
 
-pub(super) async fn show(context: &OperatorContext, key: &str) -> CommandAnswer {
+pub(super) async fn show(context: &OperatorContext, key: &str) -> Result<KeyAnswer, OperatorError> {
     let rows = [context.registry.key(key).await?];
     let facts = KeyFacts::read(context, Some(&rows)).await?;
     let owner = context.registry.find(&rows[0].application).await?;
-    answer(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
+    Ok(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
 }
 
-async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRow) -> bool) -> CommandAnswer {
+pub(super) async fn list(
+    context: &OperatorContext,
+    query: &KeyQuery,
+    shows: impl Fn(&KeyRow) -> bool,
+) -> Result<Vec<KeyAnswer>, OperatorError> {
     let (names, facts) = (names(context).await, KeyFacts::read(context, None).await?);
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
     let keys = context.registry.keys(shows).await;
     let keys = keys.iter().map(|key| facts.describe(key, name(key)));
-    answer(keys.filter(|key| facts.selects(query, key)).collect::<Vec<_>>())
+    Ok(keys.filter(|key| facts.selects(query, key)).collect())
 }

@@ -1,16 +1,57 @@
 //! The overview: how the server does, the last 24 hours, and what needs a look.
 
-use super::answer::{CommandAnswer, refusal};
-use super::keys::{self, KeyCommand, KeyQuery};
-use super::targets::{self, TargetCommand};
+use super::answer::refusal;
+use super::keys::{self, KeyQuery, KeyState};
+use super::targets::{self, StateCounts};
 use super::tasks::{self, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
+use crate::metrics::ServerFacts;
 use crate::when::TimePoint;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use toolwarrant_core::act::Origin;
+use toolwarrant_core::catalogue::ResourceDef;
 use toolwarrant_core::tasks::TaskStatus;
+
+/// The overview of a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct OverviewAnswer {
+    #[serde(flatten)]
+    pub server: ServerFacts,
+    pub targets: Vec<TargetCounts>,
+    pub needs_a_look: Vec<Concern>,
+}
+
+/// The targets of a resource, by state.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetCounts {
+    pub resource: &'static str,
+    pub count: u64,
+    pub states: BTreeMap<&'static str, u64>,
+}
+
+/// A thing that is not as it should be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Concern {
+    pub count: usize,
+    pub what: String,
+    pub see: ListCommand,
+}
+
+/// The command that lists what a concern is about.
+#[derive(Clone, Debug)]
+pub struct ListCommand {
+    pub words: Vec<&'static str>,
+    pub flags: Vec<(&'static str, String)>,
+}
+
+impl Serialize for ListCommand {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let flags = self.flags.iter().map(|(name, value)| format!(" --{name}={value}"));
+        serializer.serialize_str(&(self.words.join(" ") + &flags.collect::<String>()))
+    }
+}
 
 const DAY: Duration = Duration::from_hours(24);
 const WEEK: Duration = Duration::from_hours(7 * 24);
@@ -18,50 +59,48 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 /// More are not counted.
 const COUNTED_MAX: u32 = 1_000;
 
-pub(super) async fn describe(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
+pub(super) async fn describe(context: &OperatorContext) -> Result<OverviewAnswer, OperatorError> {
     let server = context.server.as_ref().ok_or_else(|| refusal("no server runs in this process"))?;
-    let mut shown = server.describe().await;
-    let mut fleets = Vec::new();
+    let server = server.describe().await;
+    let (mut targets, mut needs_a_look) = (Vec::new(), find_concerns(context, server.why_not.as_deref()).await?);
     for def in context.catalogue.resources.iter().filter(|def| !def.states.is_empty()) {
-        let asked = TargetCommand::States { app: None, prefix: String::new() };
-        if let Ok(counted) = targets::execute(context, origin, def.name, asked).await {
-            fleets.push(json!({"resource": def.name, "count": counted["count"], "states": counted["states"]}));
+        if let Ok(StateCounts { count, states, .. }) = targets::count_states(context, def, None, String::new()).await {
+            needs_a_look.extend(find_unreadable(def, &states));
+            targets.push(TargetCounts { resource: def.name, count, states });
         }
     }
-    let mut concerns = find_concerns(context, origin, shown["why_not"].as_str()).await?;
-    concerns.extend(fleets.iter().filter_map(|fleet| find_unreadable(context, fleet)));
-    shown["targets"] = fleets.into();
-    shown["needs_a_look"] = concerns.into();
-    Ok(shown)
+    Ok(OverviewAnswer { server, targets, needs_a_look })
 }
 
 /// Returns what is not as it should be, each with the command that shows it.
-async fn find_concerns(
-    context: &OperatorContext,
-    origin: &Origin,
-    unready: Option<&str>,
-) -> Result<Vec<Value>, OperatorError> {
-    let unready = unready.map(|why| format!("the server is not ready: {why}"));
-    let statuses = vec![TaskStatus::FailedSilent.as_str().to_owned()];
+async fn find_concerns(context: &OperatorContext, unready: Option<&str>) -> Result<Vec<Concern>, OperatorError> {
+    let concern = |count, what: &str, words: &[&'static str], flags: &[(&'static str, &str)]| {
+        let flags = flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Concern { count, what: what.to_owned(), see: ListCommand { words: words.to_vec(), flags } }
+    };
+    let unready = unready.map(|why| concern(1, &format!("the server is not ready: {why}"), &["ready"], &[]));
+    let failed = TaskStatus::FailedSilent.as_str();
     let since = Some(TimePoint::At(context.clock.latest().minus(DAY)));
-    let query = TaskListQuery { statuses, since, limit: COUNTED_MAX, ..TaskListQuery::default() };
-    let silent = tasks::list(context, query).await?["tasks"].as_array().map_or(0, Vec::len);
+    let query = TaskListQuery { statuses: vec![failed.to_owned()], since, limit: COUNTED_MAX, ..Default::default() };
+    let silent = tasks::list(context, query).await?.tasks.len();
     let query = KeyQuery { ends_within: Some(WEEK), ..KeyQuery::default() };
-    let ending = keys::execute(context, origin, KeyCommand::List(query)).await?;
-    let ending = ending.as_array().into_iter().flatten().filter(|key| key["state"] == "live").count();
-    let concerns = [
-        (unready.iter().len(), unready.as_deref().unwrap_or_default(), "ready"),
-        (silent, "tasks that failed silently in the last day", "task list --status=failed_silent --since=24h"),
-        (ending, "keys that end, or whose older secret ends, within a week", "key list --ends-within=7d"),
-    ];
-    let concern = |(count, what, see): (usize, &str, &str)| json!({"count": count, "what": what, "see": see});
-    Ok(concerns.into_iter().filter(|(count, ..)| *count > 0).map(concern).collect())
+    let ending = keys::list(context, &query, |_| true).await?;
+    let ending = ending.iter().filter(|key| key.state == KeyState::Live).count();
+    let silent = concern(
+        silent,
+        "tasks that failed silently in the last day",
+        &["task", "list"],
+        &[("status", failed), ("since", "24h")],
+    );
+    let what = "keys that end, or whose older secret ends, within a week";
+    let ending = concern(ending, what, &["key", "list"], &[("ends-within", "7d")]);
+    Ok(unready.into_iter().chain([silent, ending]).filter(|concern| concern.count > 0).collect())
 }
 
-fn find_unreadable(context: &OperatorContext, fleet: &Value) -> Option<Value> {
-    let def = context.catalogue.resource(fleet["resource"].as_str()?)?;
+fn find_unreadable(def: &ResourceDef, states: &BTreeMap<&str, u64>) -> Option<Concern> {
     let (resource, state) = (def.name, def.unreadable?);
-    let count = fleet["states"][state].as_u64().filter(|count| *count > 0)?;
+    let count = *states.get(state).filter(|count| **count > 0)?;
     let what = format!("{resource}s that cannot be read");
-    Some(json!({"count": count, "what": what, "see": format!("{resource} list --state={state} --limit={COUNTED_MAX}")}))
+    let flags = vec![("state", state.to_owned()), ("limit", COUNTED_MAX.to_string())];
+    Some(Concern { count: count as usize, what, see: ListCommand { words: vec![resource, "list"], flags } })
 }

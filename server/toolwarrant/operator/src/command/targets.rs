@@ -1,17 +1,18 @@
 //! Commands about targets. They are the same for each resource of the contract.
 
 use super::answer::{CommandAnswer, find_application, refusal};
-use super::applications;
+use super::applications::{self, ApplicationAnswer};
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
 use crate::flags;
 use crate::unreadable::Unread;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::catalogue::ResourceDef;
@@ -99,6 +100,28 @@ pub struct TargetQuery {
     pub limit: u16,
 }
 
+/// A target in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetRow {
+    /// The first field.
+    #[serde(skip)]
+    pub id: String,
+    /// The fields that the service shows.
+    #[serde(flatten)]
+    pub shown: Map<String, Value>,
+    pub unreadable_since: Option<Timestamp>,
+    pub applications: Vec<String>,
+}
+
+/// The numbers of targets.
+#[derive(Clone, Debug, Serialize)]
+pub struct StateCounts {
+    pub count: u64,
+    pub states: BTreeMap<&'static str, u64>,
+    pub offers: BTreeMap<&'static str, u64>,
+    pub prefixes: BTreeMap<String, u64>,
+}
+
 pub(super) async fn execute(
     context: &OperatorContext,
     origin: &Origin,
@@ -109,8 +132,8 @@ pub(super) async fn execute(
         return Err(refusal(format!("this service has no {resource}")));
     };
     match command {
-        TargetCommand::List(query) => list(context, def, query).await,
-        TargetCommand::States { app, prefix } => count_states(context, def, app, prefix).await,
+        TargetCommand::List(query) => Ok(list(context, def, query).await?.into()),
+        TargetCommand::States { app, prefix } => Ok(count_states(context, def, app, prefix).await?.into()),
         TargetCommand::Assign { app, ids, all, prefixes } => {
             must_exist(context, def, &ids).await?;
             let prefixes = check_prefixes(def, prefixes, all)?;
@@ -119,17 +142,17 @@ pub(super) async fn execute(
                 ids.iter().for_each(|id| held.add(id));
             };
             let mut shown = change(context, origin, &app, resource, assign).await?;
-            if context.inventory.is_none() && !ids.is_empty() && shown["note"].is_null() {
-                let why = format!("this service cannot list its {resource}s, so nothing checked that these exist");
-                shown["note"] = why.into();
+            if let (None, false, Some(made)) = (&context.inventory, ids.is_empty(), &mut shown.made) {
+                let why = || format!("this service cannot list its {resource}s, so nothing checked that these exist");
+                made.note.get_or_insert_with(why);
             }
-            Ok(shown)
+            Ok(shown.into())
         }
         TargetCommand::Set { app, terms } => {
             let wanted = read_terms(def, &terms).map_err(refusal)?;
             let ids: Vec<_> = wanted.ids().iter().chain(wanted.exceptions()).map(|id| id.to_string()).collect();
             must_exist(context, def, &ids).await?;
-            change(context, origin, &app, resource, |held| *held = wanted).await
+            Ok(change(context, origin, &app, resource, |held| *held = wanted).await?.into())
         }
         TargetCommand::Unassign { app, ids, all, prefixes } => {
             let prefixes = check_prefixes(def, prefixes, all)?;
@@ -156,7 +179,7 @@ pub(super) async fn execute(
                 ids.iter().for_each(|id| held.remove(id));
                 prefixes.iter().for_each(|prefix| _ = held.remove_prefix(prefix));
             };
-            change(context, origin, &row.id, resource, unassign).await
+            Ok(change(context, origin, &row.id, resource, unassign).await?.into())
         }
     }
 }
@@ -200,18 +223,18 @@ async fn change(
     app: &str,
     resource: &str,
     edit: impl FnOnce(&mut Granted) + Send,
-) -> CommandAnswer {
+) -> Result<Box<ApplicationAnswer>, OperatorError> {
     let all = context.catalogue.resource_names();
     let edit = |row: &mut ApplicationRow| edit(row.grants.spell_out(all).entry(resource.into()).or_default());
-    applications::change(context, origin, app, edit).await
+    applications::change_and_show(context, origin, app, edit).await
 }
 
-async fn count_states(
+pub(super) async fn count_states(
     context: &OperatorContext,
     def: &'static ResourceDef,
     app: Option<String>,
     prefix: String,
-) -> CommandAnswer {
+) -> Result<StateCounts, OperatorError> {
     #[derive(Default)]
     struct Counts {
         all: u64,
@@ -239,7 +262,7 @@ async fn count_states(
     let prefixes: BTreeMap<_, _> = known.into_iter().zip(prefixes).collect();
     def.states.iter().for_each(|state| _ = states.entry(state).or_default());
     def.capabilities.iter().for_each(|name| _ = offers.entry(name).or_default());
-    Ok(json!({"count": all, "states": states, "offers": offers, "prefixes": prefixes}))
+    Ok(StateCounts { count: all, states, offers, prefixes })
 }
 
 /// Returns what `add` has made of all targets, on a thread that may block.
@@ -313,7 +336,11 @@ fn no_list(resource: &str) -> OperatorError {
     refusal(format!("this service cannot list its {resource}s"))
 }
 
-async fn list(context: &OperatorContext, def: &'static ResourceDef, query: TargetQuery) -> CommandAnswer {
+async fn list(
+    context: &OperatorContext,
+    def: &'static ResourceDef,
+    query: TargetQuery,
+) -> Result<Vec<TargetRow>, OperatorError> {
     let TargetQuery { app, prefix, state, offers, after, limit } = query;
     let (resource, inventory) = (def.name, context.inventory.as_ref());
     let inventory = inventory.ok_or_else(|| no_list(resource))?;
@@ -335,22 +362,20 @@ async fn list(context: &OperatorContext, def: &'static ResourceDef, query: Targe
         let items = inventory.page(resource, last.as_deref(), chunk).await.map_err(refusal)?;
         let ended = items.len() < usize::from(chunk);
         last = items.last().map(|item| item.id.clone());
-        for Item { id, mut shown } in items {
+        for Item { id, shown } in items {
             if rows.len() == usize::from(limit) || !prefix.is_empty() && *id > *prefix && !id.starts_with(&prefix) {
-                return Ok(rows.into());
+                return Ok(rows);
             }
             let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
             let is_selected = selected.as_ref().is_none_or(|selected| selected.contains(&id));
             if !is_selected || !id.starts_with(&prefix) || !of_app.iter().all(|row| sees(&row)) {
                 continue;
             }
-            let seen_by: Vec<_> = applications.iter().filter(sees).map(|row| row.name.as_str()).collect();
-            shown.extend(unreadable.get(&id).map(|since| ("unreadable_since".to_owned(), json!(since))));
-            shown.insert("applications".to_owned(), json!(seen_by));
-            rows.push(Value::Object(shown));
+            let applications = applications.iter().filter(sees).map(|row| row.name.clone()).collect();
+            rows.push(TargetRow { unreadable_since: unreadable.get(&id).copied(), id, shown, applications });
         }
         if ended || last.is_none() {
-            return Ok(rows.into());
+            return Ok(rows);
         }
     }
 }

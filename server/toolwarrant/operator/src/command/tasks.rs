@@ -6,11 +6,12 @@ use crate::error::OperatorError;
 use crate::when::TimePoint;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::HashMap;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_tasks::history::describe_history;
+use toolwarrant_tasks::history::TaskHistory;
 use toolwarrant_tasks::store::{CallFacts, Identity, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows};
 use toolwarrant_tasks::task::TaskId;
 
@@ -104,9 +105,69 @@ pub struct RefundQuery {
     pub limit: u32,
 }
 
+/// A task in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskRow {
+    pub task_id: String,
+    pub application: String,
+    pub tool: String,
+    /// The target by the name of its argument or, if the contract has several resources, `resource`
+    /// and `target`.
+    #[serde(flatten)]
+    names: BTreeMap<&'static str, String>,
+    pub status: &'static str,
+    pub phase: Option<&'static str>,
+    pub attempts: u8,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    #[serde(skip)]
+    pub target: String,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedTasks {
+    pub tasks: Vec<TaskRow>,
+    pub examined: u32,
+    pub next: Option<String>,
+    pub note: Option<&'static str>,
+}
+
+/// A task with its history.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskAnswer {
+    #[serde(flatten)]
+    pub task: TaskRow,
+    pub resource: String,
+    pub refunded_at: Option<Timestamp>,
+    pub meaning: Option<&'static str>,
+    #[serde(flatten)]
+    pub call: Option<TaskCall>,
+    #[serde(flatten)]
+    pub history: TaskHistory,
+}
+
+/// The call that made a task.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskCall {
+    pub request_id: String,
+    pub key_id: String,
+    pub arguments: Option<serde_json::Map<String, Value>>,
+}
+
+/// A refund.
+#[derive(Clone, Debug, Serialize)]
+pub struct RefundRow {
+    pub refunded_at: Timestamp,
+    pub application: String,
+    pub units: u32,
+    pub task_id: String,
+    pub number: u64,
+}
+
 const EXAMINED_MAX: u32 = 100_000;
 
-pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> CommandAnswer {
+pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Result<ListedTasks, OperatorError> {
     let names = names(context).await;
     let now = context.clock.latest();
     let TaskListQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
@@ -121,28 +182,32 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Com
     let tasks: Vec<_> = records.iter().map(|record| line(context, record, &names)).collect();
     let is_bounded = examined == EXAMINED_MAX && next.is_some();
     let note = is_bounded.then_some("the latest 100,000 tasks were examined; narrow the time for older ones");
-    Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string()), "note": note}))
+    Ok(ListedTasks { tasks, examined, next: next.map(|id| id.to_string()), note })
 }
 
-pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer {
+pub(super) async fn show(context: &OperatorContext, task: &str) -> Result<Box<TaskAnswer>, OperatorError> {
     let id = TaskId::parse(task).ok_or_else(|| no_task(task))?;
     let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
-    let mut shown = line(context, &record, &names(context).await);
+    let mut row = line(context, &record, &names(context).await);
+    // The answer always names the resource.
+    row.names.remove(RESOURCE);
     let Record { task, identity: Identity { resource, .. }, refunded_at, call, .. } = record;
-    shown["resource"] = json!(resource);
-    shown["refunded_at"] = json!(refunded_at);
-    shown["meaning"] = json!(task.outward_status().def(context.catalogue).map(|state| state.meaning));
-    if let Some(CallFacts { request_id, key_id, arguments }) = call {
-        shown["request_id"] = json!(request_id);
-        shown["key_id"] = json!(key_id);
-        shown["arguments"] = json!(arguments.and_then(|json| json::read::<Value>(&json).ok()));
-    }
+    let call = call.map(|CallFacts { request_id, key_id, arguments }| {
+        let arguments = arguments.and_then(|json| json::read(&json).ok());
+        TaskCall { request_id, key_id, arguments }
+    });
     let (timeline, entries) = (context.store.timeline(id).await?, context.store.entries(id).await?);
-    if let Some(members) = shown.as_object_mut() {
-        members.extend(describe_history(&task, &timeline, &entries));
-    }
-    Ok(shown)
+    Ok(Box::new(TaskAnswer {
+        task: row,
+        resource,
+        refunded_at,
+        meaning: task.outward_status().def(context.catalogue).map(|state| state.meaning),
+        call,
+        history: TaskHistory::of(&task, timeline, &entries),
+    }))
 }
+
+const RESOURCE: &str = "resource";
 
 fn parse(task: &str) -> Result<TaskId, OperatorError> {
     TaskId::parse(task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))
@@ -160,25 +225,28 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Co
     let filter = RefundFilter { application, since, until, before, limit };
     let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {
         let application = names.get(&application).unwrap_or(&application);
-        json!({"refunded_at": at, "application": application, "units": 1, "task_id": id.to_string(), "number": number})
+        RefundRow { refunded_at: at, application: application.clone(), units: 1, task_id: id.to_string(), number }
     };
-    Ok(context.store.refunds(filter).await?.into_iter().map(line).collect())
+    Ok(context.store.refunds(filter).await?.into_iter().map(line).collect::<Vec<_>>().into())
 }
 
 /// Names the resource too if the contract has several, because their targets can have the same id.
-fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> Value {
+fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> TaskRow {
     let Record { id, identity: Identity { application, resource, target, .. }, tool, created_at, task, .. } = record;
-    let application = names.get(application).unwrap_or(application);
-    let mut line = json!({"task_id": id.to_string(), "application": application, "tool": tool});
     let mut targets = context.catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
-    match (context.catalogue.resources, targets.next()) {
-        ([_], Some(only)) => line[only.arg] = json!(target),
-        _ => (line["resource"], line["target"]) = (json!(resource), json!(target)),
+    TaskRow {
+        task_id: id.to_string(),
+        application: names.get(application).unwrap_or(application).clone(),
+        tool: tool.clone(),
+        names: match (context.catalogue.resources, targets.next()) {
+            ([_], Some(only)) => BTreeMap::from([(only.arg, target.clone())]),
+            _ => BTreeMap::from([(RESOURCE, resource.clone()), ("target", target.clone())]),
+        },
+        status: task.outward_status().as_str(),
+        phase: task.status().is_none().then(|| task.phase.as_str()),
+        attempts: task.attempts,
+        created_at: *created_at,
+        finished_at: task.finished_at,
+        target: target.clone(),
     }
-    line["status"] = json!(task.outward_status().as_str());
-    line["phase"] = json!(task.status().is_none().then(|| task.phase.as_str()));
-    line["attempts"] = json!(task.attempts);
-    line["created_at"] = json!(created_at);
-    line["finished_at"] = json!(task.finished_at);
-    line
 }

@@ -1,6 +1,6 @@
 //! Finds lines of the audit trail.
 
-use super::answer::{CommandAnswer, find_application, names, refusal, resolve};
+use super::answer::{find_application, names, refusal, resolve};
 use super::targets;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
@@ -9,7 +9,7 @@ use crate::when::TimePoint;
 use clap::Args;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -61,9 +61,54 @@ pub struct AuditQuery {
     pub limit: u32,
 }
 
+/// The members of a line that a command or a page uses.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AuditLine {
+    pub time: Option<Timestamp>,
+    pub application: Option<String>,
+    pub application_name: Option<String>,
+    pub key_id: Option<String>,
+    pub operator: Option<LineOperator>,
+    pub tool: Option<String>,
+    pub command: Option<String>,
+    pub event: Option<String>,
+    pub target: Option<String>,
+    pub object: Option<String>,
+    pub outcome: Option<String>,
+    pub request_id: Option<String>,
+    pub task_id: Option<String>,
+    pub act_id: Option<String>,
+    pub arguments: Value,
+    pub changes: Value,
+}
+
+/// The operator of a line.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LineOperator {
+    pub name: String,
+}
+
+impl AuditLine {
+    /// Reads a line. A member of another form is absent.
+    #[must_use]
+    pub fn of(line: &Value) -> Self {
+        json::convert(line).unwrap_or_default()
+    }
+}
+
+/// A page of the audit trail.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuditPage {
+    pub lines: Vec<Value>,
+    pub examined_bytes: u64,
+    pub examined_back_to: Option<String>,
+    pub next: Option<String>,
+}
+
 const EXAMINED_MAX: u64 = 1 << 30;
 
-pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> CommandAnswer {
+pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result<AuditPage, OperatorError> {
     let now = context.clock.latest();
     let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
     let app = find_application(context, app.as_deref()).await?.map(|row| row.id);
@@ -82,16 +127,8 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Comman
     // It sorts after all files of the day.
     let end = end.map(|day| TrailPlace { day: format!("{day}~"), offset: 0 });
     let until = until.map(|until| until.to_string());
-    let wanted = Wanted::new([
-        (&["application"][..], app),
-        (&["key_id"], key),
-        (&["tool"], tool),
-        (&["target", "object"], target),
-        (&["outcome"], outcome),
-        (&["request_id"], request),
-        (&["task_id"], task),
-        (&["operator/name"], operator),
-    ]);
+    let wanted = Wanted { app, key, tool, target, outcome, request, task, operator };
+    let finders = wanted.finders();
     let since = since.map(|since| since.ago(now).to_string());
     let (mut lines, mut back_to) = (Vec::new(), None);
     let found = read(context.folder.join(AUDIT), move |folder| {
@@ -105,7 +142,7 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Comman
             }
             back_to = time.map(str::to_owned).or(back_to.take());
             if !is_before(&since) && (until.is_none() || is_before(&until)) {
-                lines.extend(wanted.parse(line));
+                lines.extend(wanted.parse(&finders, line));
             }
             if lines.len() < limit as usize { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
@@ -114,39 +151,52 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Comman
     let (mut lines, back_to, VisitedPart { bytes, rest }) = found.await?;
     let names = names(context).await;
     for line in &mut lines {
-        let name = line["application"].as_str().and_then(|id| names.get(id));
+        let name = AuditLine::of(line).application.and_then(|id| names.get(&id));
         if let (Some(name), Some(members)) = (name, line.as_object_mut()) {
-            members.insert("application_name".to_owned(), json!(name));
+            members.insert("application_name".to_owned(), name.as_str().into());
         }
     }
     let next = rest.filter(|_| lines.len() == limit as usize || bytes >= EXAMINED_MAX);
     let next = next.map(|TrailPlace { day, offset }| format!("{day}:{offset}"));
-    Ok(json!({"lines": lines, "examined_bytes": bytes, "examined_back_to": back_to, "next": next}))
+    Ok(AuditPage { lines, examined_bytes: bytes, examined_back_to: back_to, next })
 }
 
-struct Wanted(Vec<(&'static [&'static str], String, Finder<'static>)>);
+struct Wanted {
+    app: Option<String>,
+    key: Option<String>,
+    tool: Option<String>,
+    target: Option<String>,
+    outcome: Option<String>,
+    request: Option<String>,
+    task: Option<String>,
+    operator: Option<String>,
+}
 
 impl Wanted {
-    /// Takes the members of which one must have the value, each as a path.
-    fn new<const N: usize>(values: [(&'static [&'static str], Option<String>); N]) -> Self {
-        let given = values.into_iter().filter_map(|(members, value)| Some((members, value?)));
-        let with_finder = |(members, value): (_, String)| {
-            let written = Value::from(value.as_str()).to_string();
-            (members, value, Finder::new(&written).into_owned())
-        };
-        Self(given.map(with_finder).collect())
+    fn finders(&self) -> Vec<Finder<'static>> {
+        let Self { app, key, tool, target, outcome, request, task, operator } = self;
+        let wanted = [app, key, tool, target, outcome, request, task, operator].into_iter().flatten();
+        wanted.map(|value| Finder::new(&Value::from(value.as_str()).to_string()).into_owned()).collect()
     }
 
     /// Searches for the bytes first, because that is cheaper than parsing.
-    fn parse(&self, line: &[u8]) -> Option<Value> {
-        if !self.0.iter().all(|(_, _, finder)| finder.find(line).is_some()) {
+    fn parse(&self, finders: &[Finder<'_>], line: &[u8]) -> Option<Value> {
+        if !finders.iter().all(|finder| finder.find(line).is_some()) {
             return None;
         }
         let parsed: Value = json::read_bytes(line).ok()?;
-        let has = |members: &[&str], value: &str| {
-            members.iter().any(|member| parsed.pointer(&format!("/{member}")).is_some_and(|found| found == value))
-        };
-        self.0.iter().all(|(members, value, _)| has(members, value)).then_some(parsed)
+        let found = AuditLine::of(&parsed);
+        let is = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        let operator = found.operator.map(|operator| operator.name);
+        let fits = is(&self.app, &found.application)
+            && is(&self.key, &found.key_id)
+            && is(&self.tool, &found.tool)
+            && (is(&self.target, &found.target) || is(&self.target, &found.object))
+            && is(&self.outcome, &found.outcome)
+            && is(&self.request, &found.request_id)
+            && is(&self.task, &found.task_id)
+            && is(&self.operator, &operator);
+        fits.then_some(parsed)
     }
 }
 

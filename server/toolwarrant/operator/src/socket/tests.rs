@@ -2,6 +2,7 @@
 
 use super::places::{CONNECTIONS_MAX, CONNECTIONS_OF_USER};
 use super::*;
+use crate::answers::OperatorAnswer;
 use tempfile::TempDir;
 use tokio::sync::{Notify, oneshot};
 
@@ -49,8 +50,8 @@ impl CommandReceiver for Answers {
         "p"
     }
 
-    fn carry_out<'a>(&'a self, _: &'a Operator, _: OperatorCommand) -> BoxFuture<'a, Result<Value, OperatorError>> {
-        Box::pin(async { Ok(Value::Null) })
+    fn carry_out<'a>(&'a self, _: &'a Operator, _: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {
+        Box::pin(async { Ok(OperatorAnswer::Shown(Value::Null)) })
     }
 }
 
@@ -64,11 +65,11 @@ impl CommandReceiver for Waits {
         "p"
     }
 
-    fn carry_out<'a>(&'a self, _: &'a Operator, _: OperatorCommand) -> BoxFuture<'a, Result<Value, OperatorError>> {
+    fn carry_out<'a>(&'a self, _: &'a Operator, _: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {
         Box::pin(async {
             self.begun.notify_one();
             self.goes_on.notified().await;
-            Ok(Value::Null)
+            Ok(OperatorAnswer::Shown(Value::Null))
         })
     }
 }

@@ -4,6 +4,7 @@
 use crate::answer::class_of;
 use askama::Template;
 use serde_json::Value;
+use toolwarrant_operator::answers::{Counts, Period};
 
 const WIDTH: usize = 6;
 const HEIGHT: u64 = 48;
@@ -26,23 +27,17 @@ struct Bar {
 }
 
 impl<'a> Bars<'a> {
-    pub(super) fn of(periods: &Value, member: &str, name: &'a str) -> Self {
-        let periods = periods.as_array().map_or(&[][..], Vec::as_slice);
-        let counts = |period: &Value| {
-            let counts = period[member].as_object().into_iter().flatten();
-            counts.map(|(name, count)| (name.clone(), count.as_u64().unwrap_or_default())).collect::<Vec<_>>()
-        };
-        let sum = |period: &Value| counts(period).iter().map(|(_, count)| count).sum::<u64>();
+    pub(super) fn of(periods: &[Period], counts: fn(&Period) -> &Counts, name: &'a str) -> Self {
+        let sum = |period: &Period| counts(period).0.iter().map(|(_, count)| count).sum::<u64>();
         let most = periods.iter().map(sum).max().unwrap_or_default();
         let mut bars = Vec::new();
         for (at, period) in periods.iter().enumerate() {
             let mut below = 0;
-            for (name, count) in counts(period) {
+            for (name, count) in counts(period).0.iter().copied() {
                 let top = |count: u64| count * HEIGHT / most.max(1);
                 let (begin, end) = (top(below), top(below + count));
                 below += count;
-                let until = period["until"].as_str().unwrap_or_default();
-                let text = format!("until {until}: {count} {name}");
+                let text = format!("until {}: {count} {name}", period.until);
                 let class = class_of("status", &Value::from(name));
                 bars.push(Bar { x: at * WIDTH, y: HEIGHT - end, height: (end - begin).max(1), class, text });
             }
@@ -54,15 +49,20 @@ impl<'a> Bars<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use toolwarrant_base::clock::Timestamp;
 
     #[test]
     fn bars_of_a_period_stand_on_each_other_and_none_leaves_the_picture() {
-        let periods = json!([{"tasks": {"success": 3, "failed_silent": 1}}, {"tasks": {}}, {"tasks": {"failed": 1}}]);
-        let Bars { width, most, bars, .. } = Bars::of(&periods, "tasks", "tasks");
+        let period = |tasks: &[(&'static str, u64)]| Period {
+            calls: Counts::default(),
+            tasks: Counts(tasks.to_vec()),
+            until: Timestamp(0),
+        };
+        let periods = [period(&[("success", 3), ("failed_silent", 1)]), period(&[]), period(&[("failed", 1)])];
+        let Bars { width, most, bars, .. } = Bars::of(&periods, |period| &period.tasks, "tasks");
         let drawn: Vec<_> = bars.iter().map(|bar| (bar.x, bar.y, bar.height, bar.class)).collect();
         assert_eq!((width, most), (144, 4));
         assert_eq!(drawn, [(0, 12, 36, "good"), (0, 0, 12, "silent"), (12, 36, 12, "bad")]);
-        assert!(Bars::of(&Value::Null, "tasks", "tasks").bars.is_empty());
+        assert!(Bars::of(&[], |period| &period.tasks, "tasks").bars.is_empty());
     }
 }

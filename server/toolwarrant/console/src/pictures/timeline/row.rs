@@ -1,9 +1,8 @@
 //! A row of a stored timeline: its place among the lanes, and its words.
 
-use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::json;
-use toolwarrant_tasks::machine::{Event, Noted, Refusal, Sent};
+use toolwarrant_tasks::history::TimelineRow;
+use toolwarrant_tasks::machine::{Event, Refusal, Sent};
 use toolwarrant_tasks::task::{Phase, TaskStatus, Verdict};
 
 /// From top to bottom. The contract names the target.
@@ -14,43 +13,44 @@ const PLATFORM: usize = 2;
 pub(super) const TARGET: usize = 3;
 pub(super) const LEDGER: usize = 4;
 
-pub(super) struct StoredRow {
+pub(super) struct StoredRow<'a> {
     pub(super) at: Timestamp,
     /// After the event.
-    pub(super) phase: String,
-    what: String,
+    pub(super) phase: Option<Phase>,
+    what: &'a str,
     /// `None` for the acceptance, and for an event of another version.
-    event: Option<Event>,
+    event: Option<&'a Event>,
 }
 
 /// Lane, kind and text.
 type LaneMark = (usize, &'static str, String);
 
-/// Leaves out rows without a time.
-pub(super) fn read_rows(timeline: &Value) -> Vec<StoredRow> {
-    let read = |row: &Value| {
-        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        let event = json::convert::<Noted>(&row["event"]).ok().map(|noted| noted.event);
-        Some(StoredRow { at: text("at").parse().ok()?, phase: text("phase"), what: text("what"), event })
-    };
-    timeline.as_array().into_iter().flatten().filter_map(read).collect()
+pub(super) fn read_rows(timeline: &[TimelineRow]) -> Vec<StoredRow<'_>> {
+    let rows = timeline.iter();
+    rows.map(|TimelineRow { at, phase, what, event }| StoredRow {
+        at: *at,
+        phase: Phase::parse(phase),
+        what,
+        event: event.as_ref().map(|noted| &noted.event),
+    })
+    .collect()
 }
 
-impl StoredRow {
+impl StoredRow<'_> {
     pub(super) fn is_verifying(&self) -> bool {
-        self.phase == Phase::Verifying.as_str()
+        self.phase == Some(Phase::Verifying)
     }
 
     pub(super) fn reading_begun(&self) -> Option<Timestamp> {
         match self.event {
-            Some(Event::Probed(_, begun)) => Some(begun),
+            Some(Event::Probed(_, begun)) => Some(*begun),
             _ => None,
         }
     }
 
     /// Returns lane and kind of the work that goes on until the next row.
     pub(super) fn work(&self) -> Option<(usize, &'static str)> {
-        match (Phase::parse(&self.phase)?, &self.event) {
+        match (self.phase?, self.event) {
             (Phase::Baseline, Some(Event::Baseline(_))) => None,
             (Phase::Baseline, _) => Some((SERVER, "read")),
             (Phase::Sending, _) => Some((SERVER, "send")),
@@ -60,7 +60,7 @@ impl StoredRow {
     }
 
     pub(super) fn end_mark(&self) -> Option<LaneMark> {
-        let Phase::Done(status) = Phase::parse(&self.phase)? else { return None };
+        let Phase::Done(status) = self.phase? else { return None };
         let kind = match status {
             TaskStatus::Success => "good",
             TaskStatus::Failed | TaskStatus::FailedSilent => "bad",
@@ -70,7 +70,7 @@ impl StoredRow {
     }
 
     pub(super) fn mark(&self, is_first: bool) -> Option<LaneMark> {
-        let (lane, kind, text) = match self.event.as_ref() {
+        let (lane, kind, text) = match self.event {
             None if is_first => (CALLER, "plain", "● asked"),
             None => (SERVER, "plain", "│ note"),
             Some(Event::Due) if self.is_verifying() => (PLATFORM, "open", "○ no answer"),
@@ -93,10 +93,10 @@ impl StoredRow {
     }
 
     pub(super) fn describe(&self) -> String {
-        let Some(rest) = self.what.strip_prefix("due").filter(|_| self.event == Some(Event::Due)) else {
-            return self.what.clone();
+        let Some(rest) = self.what.strip_prefix("due").filter(|_| self.event == Some(&Event::Due)) else {
+            return self.what.to_owned();
         };
-        let what = match Phase::parse(&self.phase) {
+        let what = match self.phase {
             Some(Phase::Baseline) => "the server reads before the send",
             Some(Phase::Sending) => "the server sends",
             Some(Phase::Done(_)) => "the server ends the task",

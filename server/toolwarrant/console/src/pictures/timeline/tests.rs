@@ -1,9 +1,8 @@
 //! Pictures of tasks that the machine has driven, as numbers.
 
 use super::*;
-use serde_json::json;
 use std::fmt::Write;
-use toolwarrant_tasks::history::describe_history;
+use toolwarrant_tasks::history::TaskHistory;
 use toolwarrant_tasks::machine::{Event, Facts, Happening, Noted, Sent, Step, step};
 use toolwarrant_tasks::store::{LedgerRow, TimelineEvent};
 use toolwarrant_tasks::task::{Probe, Reading, Task, TaskId, TaskPolicy, Verdict};
@@ -22,8 +21,8 @@ fn policy(has_probe: bool) -> TaskPolicy {
     TaskPolicy { probe, idempotent: true, settle_seconds: 15, deadline_seconds: 60 }
 }
 
-/// Returns what `task show` answers after these events.
-fn show(mut task: Task, events: &[(u64, Event)]) -> Value {
+/// Returns the title of the picture and the history after these events.
+fn show(mut task: Task, events: &[(u64, Event)]) -> (String, TaskHistory) {
     let event = |at, phase, what| TimelineEvent { at, phase, what };
     let mut timeline = vec![event(at(0), "ready", Happening::Sentence("accepted".to_owned()))];
     let mut ledger = Vec::new();
@@ -40,10 +39,8 @@ fn show(mut task: Task, events: &[(u64, Event)]) -> Value {
         ledger.extend(entries.iter().filter_map(|entry| entry.kind()).map(row));
         task = next;
     }
-    let status = task.outward_status().as_str();
-    let mut shown = json!({"task_id": "task_1", "status": status, "resource": "lamp", "finished_at": task.finished_at});
-    shown.as_object_mut().expect("an object").extend(describe_history(&task, &timeline, &ledger));
-    shown
+    let title = format!("task_1 {}", task.outward_status().as_str());
+    (title, TaskHistory::of(&task, timeline, &ledger))
 }
 
 fn read(millis: u64, verdict: Verdict) -> (u64, Event) {
@@ -109,7 +106,8 @@ fn each_end_and_each_disturbance_has_its_picture() {
         ("takeover", new(), reread(Event::TakenOver)),
     ];
     for (name, task, events) in cases {
-        let picture = Timeline::of(&show(task, &events), at(31_000)).expect("a picture");
+        let (title, history) = show(task, &events);
+        let picture = Timeline::of(&title, Some("lamp"), &history, at(31_000)).expect("a picture");
         insta::assert_snapshot!(name, describe(&picture));
         if let Ok(folder) = std::env::var("PICTURES") {
             std::fs::write(format!("{folder}/{name}.svg"), picture.to_string()).expect("a folder");
@@ -119,23 +117,23 @@ fn each_end_and_each_disturbance_has_its_picture() {
 
 #[test]
 fn a_clock_that_was_set_back_and_rows_of_another_version_keep_their_order() {
-    let mut shown = show(Task::new(policy(true), at(0)), &answer_at(300, Sent::Ok));
-    shown["timeline"][2]["at"] = json!(at(0).minus(std::time::Duration::from_secs(99)));
-    shown["timeline"][3]["event"] = json!({"event": "of another version"});
-    let picture = Timeline::of(&shown, at(0)).expect("a picture");
+    let (title, mut history) = show(Task::new(policy(true), at(0)), &answer_at(300, Sent::Ok));
+    history.timeline[2].at = at(0).minus(std::time::Duration::from_secs(99));
+    history.timeline[3].event = None;
+    let picture = Timeline::of(&title, None, &history, at(0)).expect("a picture");
     assert!(picture.events.is_sorted_by(|one, next| one < next), "{picture:?}");
     assert!(picture.bars.iter().all(|bar| bar.begin <= bar.end), "{picture:?}");
     let numbers: Vec<_> = picture.steps.iter().filter_map(|step| step.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
-    assert!(Timeline::of(&json!({}), at(0)).is_none());
+    history.timeline.clear();
+    assert!(Timeline::of(&title, None, &history, at(0)).is_none());
 }
 
 #[test]
 fn a_picture_has_no_style_and_escapes_what_others_wrote() {
-    let mut shown = show(Task::new(policy(true), at(0)), &answer_at(300, Sent::Ok));
-    shown["resource"] = json!("<script>'\"&");
-    shown["status"] = json!("\"><b>");
-    let svg = Timeline::of(&shown, at(0)).expect("a picture").to_string();
+    let (_, history) = show(Task::new(policy(true), at(0)), &answer_at(300, Sent::Ok));
+    let picture = Timeline::of("\"><b>", Some("<script>'\"&"), &history, at(0));
+    let svg = picture.expect("a picture").to_string();
     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{svg}");
     for forbidden in ["<script", "<b>", "style", "href", " on"] {
         assert!(!svg.contains(forbidden), "{forbidden}: {svg}");

@@ -1,10 +1,9 @@
 //! The picture of each task in a world: at its end, and as it was after each event.
 
 use super::World;
-use serde_json::json;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_console::pictures::timeline::Timeline;
-use toolwarrant_tasks::history::describe_history;
+use toolwarrant_tasks::history::TaskHistory;
 use toolwarrant_tasks::store::{Record, TaskStore};
 
 impl World {
@@ -13,15 +12,15 @@ impl World {
         let timeline = memory.timeline(record.id).await.expect("memory");
         let entries = memory.entries(record.id).await.expect("memory");
         (1..=timeline.len()).find_map(|count| {
-            let shown = json!(describe_history(&record.task, &timeline[..count], &entries));
+            let history = TaskHistory::of(&record.task, timeline[..count].to_vec(), &entries);
             let now = timeline.get(count).map_or_else(|| self.nature.clock.now(), |next| next.at);
-            find_fault(&shown, count, now)
+            find_fault(&history, count, now)
         })
     }
 }
 
-fn find_fault(shown: &serde_json::Value, count: usize, now: Timestamp) -> Option<&'static str> {
-    let Some(picture) = Timeline::of(shown, now) else { return Some("it has no picture") };
+fn find_fault(history: &TaskHistory, count: usize, now: Timestamp) -> Option<&'static str> {
+    let Some(picture) = Timeline::of("", None, history, now) else { return Some("it has no picture") };
     let numbers: Vec<_> = picture.steps.iter().filter_map(|step| step.number).collect();
     let lengths = picture.bars.iter().map(|bar| (bar.begin, bar.end));
     let mut lengths = lengths.chain(picture.folds.iter().map(|fold| (fold.begin, fold.end)));
