@@ -149,7 +149,7 @@ impl Rule {
 }
 
 /// Each is played by one error of the contract.
-pub const ROLES: [&str; 25] = [
+pub const ROLES: [&str; 26] = [
     "unauthenticated",
     "forbidden",
     "not_supported",

@@ -21,21 +21,16 @@ mod targets;
 mod tasks;
 mod trail;
 
-pub use acts::ActRow;
 pub use answer::CommandAnswer;
-pub use applications::{ApplicationAnswer, ListedApplication};
-pub use audit::{AuditCommand, AuditTail, Verification};
+pub use audit::AuditCommand;
 pub(crate) use cluster::StoreCommand;
 pub use console::ConsoleCommand;
 pub(crate) use contract::tools;
-pub use find::{FoundObject, FoundTarget};
-pub use keys::{KeyAnswer, KeyCommand, NewKeyAnswer, RevokedKeyAnswer};
+pub use keys::KeyCommand;
 pub use operator::OperatorCommand;
-pub use overview::{Concern, ListCommand, OverviewAnswer, TargetCounts};
 pub(crate) use table::CommandRow;
-pub use targets::{StateCounts, TargetCommand, TargetQuery, TargetRow, note_unreadable};
-pub use tasks::{ListedTasks, RefundRow, TaskAnswer, TaskCall, TaskCommand, TaskListQuery, TaskRow};
-pub use trail::{AuditLine, AuditPage};
+pub use targets::{TargetCommand, TargetQuery, note_unreadable};
+pub use tasks::{TaskCommand, TaskListQuery};
 
 use crate::answers::OperatorAnswer;
 use crate::backup;

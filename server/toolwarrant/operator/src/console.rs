@@ -1,11 +1,11 @@
 //! The interface between commands and the console, which is a crate above this one.
 
+use crate::answers::{ConsoleLink, ConsoleSession};
 use crate::error::OperatorError;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::act::{Operator, Role};
+use toolwarrant_core::act::Operator;
 
 /// A wish for a link.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -18,26 +18,6 @@ pub struct LinkRequest {
     /// programs on that address then receive the session as well if the browser opens them
     #[arg(long)]
     pub plain_host: bool,
-}
-
-/// A link into the console.
-#[derive(Clone, Debug, Serialize)]
-pub struct ConsoleLink {
-    pub link: String,
-    pub role: Role,
-    pub works_once_until: Timestamp,
-    pub from_another_machine: Option<String>,
-}
-
-/// A session of the console.
-#[derive(Clone, Debug, Serialize)]
-pub struct ConsoleSession {
-    pub session: String,
-    pub by: String,
-    pub role: Role,
-    pub began_at: Timestamp,
-    pub used_at: Timestamp,
-    pub ends_at: Timestamp,
 }
 
 /// The door of the console.

@@ -1,10 +1,10 @@
 //! The context of operator commands. Start at [`OpenedData::open`].
 
+use crate::answers::ServerFacts;
 use crate::console::ConsoleDoor;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
-use crate::metrics::ServerFacts;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
@@ -56,6 +56,34 @@ pub struct OperatorContext {
 }
 
 impl OperatorContext {
+    /// Makes the context of a process that does not serve, and writes no audit trail.
+    #[must_use]
+    pub fn new(
+        (names, catalogue, checks): (Arc<Names>, &'static Catalogue, Arc<[Check]>),
+        folder: &DataFolder,
+        (opened, shared): (OpenedData, Option<Arc<Postgres>>),
+        (inventory, own): (Option<Arc<dyn Inventory>>, Option<CommandRunner>),
+    ) -> Self {
+        let OpenedData { registry, database: store, shared: _, keyring: _, clock } = opened;
+        Self {
+            names,
+            catalogue,
+            registry,
+            store,
+            shared,
+            inventory,
+            own,
+            checks,
+            folder: folder.path().to_owned(),
+            clock,
+            audit: None,
+            server: None,
+            console: None,
+            unreadable: UnreadTargets::default(),
+            lines: ActLines::default(),
+        }
+    }
+
     pub async fn write_lines(&self) -> bool {
         let Some(audit) = &self.audit else { return true };
         let written = self.lines.write(&*self.store, audit, &self.clock).await;

@@ -9,6 +9,7 @@ mod commands;
 mod found;
 mod server;
 
+use crate::answers::Diagnosis;
 use crate::context::Check;
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND, MASTER_KEY};
 use crate::error::OperatorError;
@@ -18,7 +19,6 @@ use crate::open_error::OpenError;
 use crate::own::Explanation;
 use crate::owner::other_owner;
 use found::{Found, unreadable};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -288,21 +288,6 @@ async fn find_silence(store: &dyn Store, shared: Option<&Postgres>) -> Option<Ex
         Err(StoreError::Unavailable(why)) if shared.find_locks().await.unwrap_or_default().is_empty() => Some(why),
         _ => None,
     }
-}
-
-/// The result of the doctor.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Diagnosis {
-    pub healthy: bool,
-    checks: Vec<Value>,
-    faults: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    not_examined: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<Value>,
-    remedies: Vec<Value>,
-    /// The amount of data that grows, its oldest entry, and the time for which it is stored.
-    kept: Vec<Value>,
 }
 
 impl Diagnosis {

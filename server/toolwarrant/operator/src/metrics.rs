@@ -1,16 +1,16 @@
 //! The readiness of a service, and its metrics. Each part of the program owns its counts. Start at
 //! [`ServiceStatus`].
 
+use crate::answers::{ServerFacts, ServerLoad, UpstreamRow};
 use crate::context::ServerState;
-use crate::history::{History, HistoryPoint, LastDay, Totals};
+use crate::history::{History, HistoryPoint, Totals};
 use crate::metric;
 pub use crate::metric::reference;
 use crate::names::Names;
 use crate::prometheus::Page;
 use crate::replica_status::ReplicaStatus;
 use crate::system::{self, Reading};
-use crate::upstreams::{self, UpstreamRow, Upstreams};
-use serde::Serialize;
+use crate::upstreams::{self, Upstreams};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -59,31 +59,6 @@ pub struct ServiceStatus {
     history: History,
     /// At most one test write runs; it continues if the requests that wait for it are dropped.
     test_write: Mutex<JoinSet<Result<(), StoreError>>>,
-}
-
-/// The state of a server.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServerFacts {
-    pub ready: bool,
-    pub why_not: Option<String>,
-    pub remark: Option<String>,
-    /// While it serves.
-    #[serde(flatten)]
-    pub load: Option<ServerLoad>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_day: Option<LastDay>,
-}
-
-/// The load of a server.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServerLoad {
-    pub started_at: Timestamp,
-    pub tasks_in_flight: usize,
-    pub held_polls: usize,
-    pub connections: usize,
-    pub engine_lag_seconds: u64,
-    pub audit_seal_age_seconds: u64,
-    pub upstreams: Vec<UpstreamRow>,
 }
 
 impl ServiceStatus {

@@ -1,18 +1,16 @@
 //! Runs a command: in the server of the data folder or, if no server runs, in this process, which
 //! then locks the folder. Start at [`Offline::run`].
 
+use crate::answers::AuditTail;
 use crate::background::Background;
 use crate::cli::WayToServer;
-use crate::command::{
-    AuditCommand, AuditTail, CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools,
-};
+use crate::command::{AuditCommand, CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools};
 use crate::context::{Check, Inventory, OpenedData, OperatorContext, write_answer};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, is_begun, refuse_foreign};
 use crate::doctor;
 use crate::error::{OperatorError, describe_mismatch};
 use crate::flags;
 use crate::keeping::{AuditKeeper, AuditOptions};
-use crate::lines::ActLines;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
@@ -20,7 +18,7 @@ use crate::owner::refuse_other_user;
 use crate::place::{StoreOptions, no_shared_store};
 use crate::restore;
 use crate::socket::{self, SocketRequest};
-use crate::unreadable::UnreadTargets;
+use crate::upstreams::Upstreams;
 use crate::user::local_operator;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -75,11 +73,17 @@ async fn ask_server(
     socket::ask(&folder.join(SOCKET), request).await
 }
 
+/// The parts of a service that do not depend on the type of its handlers.
 #[derive(Default)]
 pub struct ServiceParts {
     pub inventory: Option<Arc<dyn Inventory>>,
     pub own: Option<CommandRunner>,
+    pub upstreams: Option<Arc<dyn Upstreams>>,
     pub background: Vec<BoxFuture<'static, ()>>,
+    /// The words of a start for the targets, such as `3 printers`.
+    pub serves: Option<String>,
+    /// The end of the text of the first start.
+    pub hint: &'static str,
 }
 
 pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation> + 'a>;
@@ -269,33 +273,18 @@ where
     P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {
     let files = opened.files().await.map_err(OpenError::from)?;
-    let OpenedData { registry, database: store, shared: _, keyring, clock } = opened;
-    let ServiceParts { inventory, own, mut background } = parts(folder, files).map_err(OpenError::Service)?;
+    let ServiceParts { inventory, own, mut background, .. } = parts(folder, files).map_err(OpenError::Service)?;
     let reads = command.row().role == Role::View;
     let trail = match reads {
         true => None,
-        false => Trail::open(folder, &keyring, &clock, store.clone()).await,
+        false => Trail::open(folder, &opened.keyring, &opened.clock, opened.database.clone()).await,
     };
     if shared.is_some() && reads {
         background.clear();
     }
-    let context = OperatorContext {
-        names,
-        catalogue,
-        registry,
-        store,
-        shared,
-        inventory,
-        own,
-        checks,
-        folder: folder.path().to_owned(),
-        clock,
-        audit: trail.as_ref().map(|trail| trail.audit.handle()),
-        server: None,
-        console: None,
-        unreadable: UnreadTargets::default(),
-        lines: ActLines::default(),
-    };
+    let identity = (names, catalogue, checks);
+    let mut context = OperatorContext::new(identity, folder, (opened, shared), (inventory, own));
+    context.audit = trail.as_ref().map(|trail| trail.audit.handle());
     let background = Background::of_service(background);
     let answer = execute(&context, operator, command).await;
     background.stop().await;

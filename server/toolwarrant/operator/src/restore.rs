@@ -4,9 +4,9 @@
 //! The content is prepared in a folder inside the data folder and then moved into place, the
 //! database last. An interrupted restore leaves that inner folder, which prevents a start.
 
+use crate::answers::KeyAnswer;
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
-use crate::command::KeyAnswer;
 use crate::context;
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,

@@ -40,7 +40,7 @@ impl Standby {
             };
             return Err(OperatorError::unavailable(format!("this process waits to lead: {why}")));
         }
-        let parts = |_: &DataFolder, _| Ok(ServiceParts { inventory: None, own: None, background: Vec::new() });
+        let parts = |_: &DataFolder, _| Ok(ServiceParts::default());
         let reading = Offline {
             names: Arc::clone(&self.names),
             catalogue: self.catalogue,

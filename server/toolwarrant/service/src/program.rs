@@ -5,7 +5,7 @@ use crate::question;
 use crate::server::Identity;
 use crate::service::{Service, Setup, require_states};
 use crate::signals::Signals;
-use crate::start::{ServiceAround, Start};
+use crate::start::Start;
 use crate::welcome::Demo;
 use crate::{client, dumps, stdio};
 use anyhow::{Context, Result, anyhow};
@@ -212,8 +212,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL, None);
             let tasks = OwnTasks::default();
             let setup = Setup { flags, fleet, config, folder, files, clock, random, passes, tasks };
-            let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
-            Ok(ServiceParts { inventory, own, background })
+            Ok(compose(setup).map_err(|error| format!("{error:#}"))?.parts)
         };
         let offline = Offline {
             names: Arc::new(self.identity.names),
@@ -282,11 +281,10 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let leave = start.leave();
         let made = (|| {
             let service = compose(start.setup(&runtime, flags, fleet, config)?)?;
-            let Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, .. } = service;
-            require_states(inventory.as_deref(), H::CATALOGUE)?;
+            let Service { handlers, executor, page, parts, .. } = service;
+            require_states(parts.inventory.as_deref(), H::CATALOGUE)?;
             let answering = start.answer(start.core(&runtime, executor)?, handlers, page)?;
-            let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
-            start.finish(&runtime, answering, around)
+            start.finish(&runtime, answering, parts)
         })();
         if made.is_err() {
             runtime.block_on(leave);

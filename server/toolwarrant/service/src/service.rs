@@ -12,7 +12,8 @@ use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, MakesNoTasks};
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
+use toolwarrant_operator::offline::ServiceParts;
+use toolwarrant_operator::{Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::engine::OwnTasks;
 use toolwarrant_tasks::executor::{Executor, Write};
 use toolwarrant_tasks::leave::Leave;
@@ -47,13 +48,8 @@ pub struct Setup<'a, F> {
 pub struct Service<H, C = NoCommands> {
     pub(crate) handlers: H,
     pub(crate) executor: Arc<dyn Executor>,
-    pub(crate) inventory: Option<Arc<dyn Inventory>>,
-    pub(crate) own: Option<CommandRunner>,
-    pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
-    pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) page: Option<Arc<dyn WebPage>>,
-    pub(crate) serves: Option<String>,
-    pub(crate) hint: &'static str,
+    pub(crate) parts: ServiceParts,
     commands: PhantomData<fn() -> C>,
 }
 
@@ -72,19 +68,7 @@ impl<H: Handlers> Service<H> {
 
     /// Makes a service with the executor of its writes.
     pub fn with_executor(handlers: H, executor: Arc<dyn Executor>) -> Self {
-        let commands = PhantomData;
-        Self {
-            handlers,
-            executor,
-            inventory: None,
-            own: None,
-            upstreams: None,
-            background: Vec::new(),
-            page: None,
-            serves: None,
-            hint: "",
-            commands,
-        }
+        Self { handlers, executor, page: None, parts: ServiceParts::default(), commands: PhantomData }
     }
 }
 
@@ -92,23 +76,24 @@ impl<H, C> Service<H, C> {
     /// Adds the inventory. Without it the operator cannot list what tools act on, and can assign
     /// ids that do not exist.
     #[must_use]
-    pub fn inventory(self, inventory: Arc<dyn Inventory>) -> Self {
-        Self { inventory: Some(inventory), ..self }
+    pub fn inventory(mut self, inventory: Arc<dyn Inventory>) -> Self {
+        self.parts.inventory = Some(inventory);
+        self
     }
 
     /// Adds the executor of the commands of [`Program::commands`](crate::Program::commands).
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
-        let Self { handlers, executor, inventory, own: _, upstreams, background, page, serves, hint, commands: _ } =
-            self;
-        let (own, commands) = (Some(runner(commands)), PhantomData);
-        Service { handlers, executor, inventory, own, upstreams, background, page, serves, hint, commands }
+        let Self { handlers, executor, page, parts, commands: _ } = self;
+        let parts = ServiceParts { own: Some(runner(commands)), ..parts };
+        Service { handlers, executor, page, parts, commands: PhantomData }
     }
 
     /// Adds the state of upstreams, for monitoring.
     #[must_use]
-    pub fn upstreams(self, upstreams: Arc<dyn Upstreams>) -> Self {
-        Self { upstreams: Some(upstreams), ..self }
+    pub fn upstreams(mut self, upstreams: Arc<dyn Upstreams>) -> Self {
+        self.parts.upstreams = Some(upstreams);
+        self
     }
 
     /// Adds background work, from before the first request until the last answer and effect. It
@@ -116,7 +101,7 @@ impl<H, C> Service<H, C> {
     /// point. A panic in it is logged and ends nothing else.
     #[must_use]
     pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.background.push(Box::pin(work));
+        self.parts.background.push(Box::pin(work));
         self
     }
 
@@ -131,20 +116,22 @@ impl<H, C> Service<H, C> {
     #[doc(hidden)]
     #[must_use]
     pub fn into_parts(self) -> TestParts<H> {
-        let Self { handlers, executor, background, page, .. } = self;
-        (handlers, executor, background, page)
+        let Self { handlers, executor, page, parts, .. } = self;
+        (handlers, executor, parts.background, page)
     }
 
     /// Sets what the start reports as served, such as `3 printers`.
     #[must_use]
-    pub fn serves(self, what: impl Into<String>) -> Self {
-        Self { serves: Some(what.into()), ..self }
+    pub fn serves(mut self, what: impl Into<String>) -> Self {
+        self.parts.serves = Some(what.into());
+        self
     }
 
     /// Sets the end of the text of the first start.
     #[must_use]
-    pub fn hint(self, hint: &'static str) -> Self {
-        Self { hint, ..self }
+    pub fn hint(mut self, hint: &'static str) -> Self {
+        self.parts.hint = hint;
+        self
     }
 }
 

@@ -21,7 +21,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use toolwarrant_audit::AuditHandle;
-use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
 use toolwarrant_console::Console;
 use toolwarrant_core::catalogue::Catalogue;
@@ -38,12 +37,10 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::flags::{CONSOLE_LISTEN, LISTEN};
 use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
 use toolwarrant_operator::metrics::StatusSources;
+use toolwarrant_operator::offline::ServiceParts;
 use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
-use toolwarrant_operator::{
-    ActLines, Check, CommandRunner, Config, Inventory, Names, OpenError, OpenedData, OperatorContext, OperatorError,
-    StoreOptions, UnreadTargets, Upstreams,
-};
+use toolwarrant_operator::{Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::{Engine, OwnTasks};
 use toolwarrant_tasks::executor::Executor;
@@ -182,27 +179,31 @@ impl Start {
         Ok(Answering { endpoint, engine, keeper, requests, audit })
     }
 
-    pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
+    pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, parts: ServiceParts) -> Result<Server> {
         runtime.block_on(async {
             let bridges = self.bridges;
-            let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, passes, .. } =
-                self;
+            let Self {
+                names, demo, checks, catalogue, prints_keys, groups, listening, folder, mut opened, passes, ..
+            } = self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
-            let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
+            let ServiceParts { inventory, own, upstreams, background, serves, hint } = parts;
             let Listening { socket, tls, limiter, url, status, watchdog, monitor, console: place, .. } = listening;
             let listener = listen(socket, LISTEN)?;
             let demo = Demo { hint, ..demo };
             let layout = opened.layout();
-            let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-            let replica = shared.map(|shared| ReplicaLife { shared });
-            warn_of_permissions(&registry, catalogue).await;
+            let replica = opened.shared.take().map(|shared| ReplicaLife { shared });
+            let shared = replica.as_ref().map(|life| life.shared.store.clone());
+            let identity = (Arc::clone(&names), catalogue, checks.into());
+            let mut context = OperatorContext::new(identity, &folder, (opened, shared), (inventory, own));
+            let OperatorContext { registry, clock, .. } = &context;
+            warn_of_permissions(registry, catalogue).await;
             let sockets = OperatorSocket::open_all(folder.path(), &groups)?;
             // The keys come last, because their secrets are lost if the start fails after them.
-            let keys = if prints_keys { demo.keys(&registry, catalogue).await? } else { Vec::new() };
+            let keys = if prints_keys { demo.keys(registry, catalogue).await? } else { Vec::new() };
             let first_steps =
                 registry.is_empty().await.then(|| demo.first_steps(names.program, catalogue, folder.path()));
             status.set_serving(StatusSources {
-                database: database.clone(),
+                database: context.store.clone(),
                 engine: engine.clone(),
                 requests,
                 audit: audit.clone(),
@@ -214,23 +215,10 @@ impl Start {
                 folder: folder.path().to_owned(),
             });
             let console = open_console(Console::new(catalogue, clock.clone(), Random::System, groups), place)?;
-            let context = Arc::new(OperatorContext {
-                names: Arc::clone(&names),
-                catalogue,
-                registry,
-                store: database,
-                shared: replica.as_ref().map(|life| life.shared.store.clone()),
-                inventory,
-                own,
-                checks: checks.into(),
-                folder: folder.path().to_owned(),
-                clock,
-                audit: Some(audit.clone()),
-                server: Some(status.clone()),
-                console: Some(console.clone()),
-                unreadable: UnreadTargets::default(),
-                lines: ActLines::default(),
-            });
+            context.audit = Some(audit.clone());
+            context.server = Some(status.clone());
+            context.console = Some(console.clone());
+            let context = Arc::new(context);
             Ok(Server {
                 renewals: renewals(tls.clone(), audit.clone()),
                 passes: (passes, audit),
@@ -268,15 +256,6 @@ pub(crate) struct Answering {
     keeper: AuditKeeper,
     requests: Arc<Requests>,
     audit: AuditHandle,
-}
-
-pub(crate) struct ServiceAround {
-    pub(crate) inventory: Option<Arc<dyn Inventory>>,
-    pub(crate) own: Option<CommandRunner>,
-    pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
-    pub(crate) background: Vec<BoxFuture<'static, ()>>,
-    pub(crate) serves: Option<String>,
-    pub(crate) hint: &'static str,
 }
 
 fn open_console(console: Console, place: Option<ConsoleSocket>) -> Result<Arc<Console>> {

@@ -1,13 +1,13 @@
 //! Commands about acts: who changed what.
 
 use super::answer::{CommandAnswer, names, resolve};
+use crate::answers::ActRow;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::when::TimePoint;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Claims, Operator, StoredAct};
+use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, StoredAct};
 
 /// Selects acts.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -34,23 +34,6 @@ pub struct ActQuery {
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: u32,
-}
-
-/// An act of an operator.
-#[derive(Clone, Debug, Serialize)]
-pub struct ActRow {
-    pub time: Timestamp,
-    pub by: String,
-    pub command: String,
-    pub object: Option<String>,
-    pub name: Option<String>,
-    pub changes: Changes,
-    pub reason: Option<String>,
-    pub claims: Option<String>,
-    pub channel: &'static str,
-    pub uid: u32,
-    pub act_id: String,
-    pub number: u64,
 }
 
 const LATEST: u32 = 5;

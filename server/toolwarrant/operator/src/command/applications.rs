@@ -1,20 +1,19 @@
 //! Commands about applications.
 
-use super::acts::{self, ActRow};
+use super::acts;
 use super::answer::{CommandAnswer, change_labels, describe_act, describe_name, parse_label, refusal};
-use super::keys::{KeyAnswer, KeyFacts};
-use crate::answers::ActMade;
+use super::keys::KeyFacts;
+use crate::answers::{ApplicationAnswer, ApplicationFacts, ListedApplication, SeenTargets};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
-use toolwarrant_base::clock::Timestamp;
+use std::collections::HashMap;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::registry::{Changed, NewApplication};
-use toolwarrant_core::store::{ApplicationRow, Labels};
+use toolwarrant_core::store::ApplicationRow;
 
 /// Commands about applications. All keys of an application share its permissions, {targets} and
 /// budget.
@@ -106,53 +105,6 @@ pub enum AppCommand {
         #[arg(value_name = "NAME=TEXT", required = true, value_parser = parse_label)]
         labels: Vec<(String, String)>,
     },
-}
-
-/// An application.
-#[derive(Clone, Debug, Serialize)]
-pub struct ApplicationFacts {
-    pub name: String,
-    pub id: String,
-    pub permissions: Vec<String>,
-    pub suspended_at: Option<Timestamp>,
-    pub labels: Labels,
-    /// The targets that it sees, by the plural of the resource.
-    #[serde(flatten)]
-    pub sees: BTreeMap<String, SeenTargets>,
-}
-
-/// The targets of one resource that an application sees.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub enum SeenTargets {
-    Text(String),
-    Count(usize),
-    Terms(Vec<String>),
-}
-
-/// An application in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct ListedApplication {
-    #[serde(flatten)]
-    pub application: ApplicationFacts,
-    pub live_keys: usize,
-    pub requests_per_minute: u32,
-}
-
-/// An application with its keys.
-#[derive(Clone, Debug, Serialize)]
-pub struct ApplicationAnswer {
-    #[serde(flatten)]
-    pub application: ApplicationFacts,
-    pub requests_per_minute: u32,
-    pub requests_in_last_minute: Option<u32>,
-    pub created_at: Timestamp,
-    pub keys: Vec<KeyAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latest_acts: Option<Vec<ActRow>>,
-    /// Of a change.
-    #[serde(flatten)]
-    pub made: Option<ActMade>,
 }
 
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> CommandAnswer {

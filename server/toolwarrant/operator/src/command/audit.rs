@@ -2,7 +2,7 @@
 
 use super::answer::{CommandAnswer, refusal};
 use super::trail::{self, AuditQuery, read};
-use crate::answers::OperatorAnswer;
+use crate::answers::{AuditTail, OperatorAnswer, OtherTrail, TrailFault, Verification};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
 use crate::error::OperatorError;
@@ -50,43 +50,6 @@ pub enum AuditCommand {
     /// and are not faults. Each replica of a shared store has a trail of its own. Verify each in
     /// its folder; the answer names the others.
     Verify,
-}
-
-/// The lines after a place.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AuditTail {
-    pub lines: Vec<Value>,
-    /// The place of the next lines.
-    pub next: String,
-}
-
-/// The result of a verification of the audit trail.
-#[derive(Clone, Debug, Serialize)]
-pub struct Verification {
-    pub sound: bool,
-    files: usize,
-    last_seal: u64,
-    pruned_through_seal: u64,
-    sealed_lines: u64,
-    of_these_found_unsealed: u64,
-    lines_not_sealed: u64,
-    faults: Vec<TrailFault>,
-    /// Of the other replicas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_trails: Option<Vec<OtherTrail>>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct TrailFault {
-    file: String,
-    lines: String,
-    found: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct OtherTrail {
-    replica: String,
-    last_seal: u64,
 }
 
 const FAULTS_SHOWN: usize = 100;

@@ -1,45 +1,15 @@
 //! Finds an id of any kind, with what belongs to it.
 
-use super::acts::{self, ActRow};
-use super::applications::{self, ApplicationAnswer};
-use super::keys::{self, KeyAnswer};
-use super::tasks::{self, TaskAnswer, TaskListQuery, TaskRow};
-use super::trail::{self, AuditLine, AuditQuery};
-use super::{audit, targets};
+use super::tasks::TaskListQuery;
+use super::trail::AuditQuery;
+use super::{acts, applications, audit, keys, targets, tasks, trail};
+use crate::answers::{AuditLine, FoundObject, FoundTarget, Viewers};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use crate::when::TimePoint;
-use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
-
-/// A found id, with what belongs to it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum FoundObject {
-    Act { act: Box<ActRow> },
-    Task { task: Box<TaskAnswer>, lines: Vec<Value> },
-    Key { key: Box<KeyAnswer>, acts: Vec<ActRow>, lines: Vec<Value> },
-    Application { application: Box<ApplicationAnswer>, tasks: Vec<TaskRow>, acts: Vec<ActRow> },
-    Request { lines: Vec<Value>, task: Option<Box<TaskAnswer>> },
-    Target(FoundTarget),
-}
-
-/// A found target.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct FoundTarget {
-    pub seen_by: Vec<Viewers>,
-    pub tasks: Vec<TaskRow>,
-    pub lines: Vec<Value>,
-}
-
-/// The applications that see a target.
-#[derive(Clone, Debug, Serialize)]
-pub struct Viewers {
-    pub resource: &'static str,
-    pub applications: Vec<String>,
-}
 
 const LATEST: u32 = 5;
 

@@ -1,23 +1,22 @@
 //! Commands about keys.
 
-use super::acts::{self, ActRow};
+use super::acts;
 use super::answer::{
     CommandAnswer, change_labels, describe_act, describe_name, find_application, names, parse_label, refusal,
 };
-use crate::answers::ActMade;
+use crate::answers::{ActMade, KeyAnswer, KeyState, NewKeyAnswer, RevokedKeyAnswer, SecretAnswer};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
 use crate::when::{KeyEnd, span};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, NewKey};
-use toolwarrant_core::store::{KeyRow, Labels, SecretRow, SecretUse};
+use toolwarrant_core::store::{KeyRow, SecretRow, SecretUse};
 
 /// Commands about keys.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -114,70 +113,8 @@ pub struct KeyQuery {
     pub older_than: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyState {
-    /// It can be used.
-    Live,
-    /// It is refused until `key resume`.
-    Suspended,
-    /// Its end has passed.
-    Expired,
-    /// It has no secrets any more.
-    Revoked,
-    /// It has been off since a restore, until `key confirm`.
-    Unconfirmed,
-}
-
 fn parse_span(text: &str) -> Result<Duration, &'static str> {
     span(text).ok_or("expected a time span such as 30m, 12h or 90d")
-}
-
-/// A key.
-#[derive(Clone, Debug, Serialize)]
-pub struct KeyAnswer {
-    pub key_id: String,
-    application: String,
-    pub(super) state: KeyState,
-    live_secrets: usize,
-    created_at: Timestamp,
-    expires_at: Option<Timestamp>,
-    last_used_at: Option<Timestamp>,
-    last_used_from: Option<IpAddr>,
-    labels: Labels,
-    /// The live ones, the latest first.
-    secrets: Vec<SecretAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latest_acts: Option<Vec<ActRow>>,
-    /// Of a change.
-    #[serde(flatten)]
-    pub made: Option<ActMade>,
-}
-
-/// A key that was created or rotated.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NewKeyAnswer {
-    pub key_id: String,
-    pub secret: String,
-    pub act_id: String,
-    pub note: String,
-}
-
-/// A key that was revoked.
-#[derive(Clone, Debug, Serialize)]
-pub struct RevokedKeyAnswer {
-    pub key_id: String,
-    state: KeyState,
-    #[serde(flatten)]
-    made: ActMade,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct SecretAnswer {
-    created_at: Option<Timestamp>,
-    ends_at: Option<Timestamp>,
-    last_used_at: Option<Timestamp>,
-    last_used_from: Option<IpAddr>,
 }
 
 impl KeyAnswer {

@@ -1,57 +1,17 @@
 //! The overview: how the server does, the last 24 hours, and what needs a look.
 
 use super::answer::refusal;
-use super::keys::{self, KeyQuery, KeyState};
-use super::targets::{self, StateCounts};
+use super::keys::{self, KeyQuery};
+use super::targets;
 use super::tasks::{self, TaskListQuery};
+use crate::answers::{Concern, KeyState, ListCommand, OverviewAnswer, StateCounts, TargetCounts};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
-use crate::metrics::ServerFacts;
 use crate::when::TimePoint;
-use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant_core::catalogue::ResourceDef;
 use toolwarrant_core::tasks::TaskStatus;
-
-/// The overview of a server.
-#[derive(Clone, Debug, Serialize)]
-pub struct OverviewAnswer {
-    #[serde(flatten)]
-    pub server: ServerFacts,
-    pub targets: Vec<TargetCounts>,
-    pub needs_a_look: Vec<Concern>,
-}
-
-/// The targets of a resource, by state.
-#[derive(Clone, Debug, Serialize)]
-pub struct TargetCounts {
-    pub resource: &'static str,
-    pub count: u64,
-    pub states: BTreeMap<&'static str, u64>,
-}
-
-/// A thing that is not as it should be.
-#[derive(Clone, Debug, Serialize)]
-pub struct Concern {
-    pub count: usize,
-    pub what: String,
-    pub see: ListCommand,
-}
-
-/// The command that lists what a concern is about.
-#[derive(Clone, Debug)]
-pub struct ListCommand {
-    pub words: Vec<&'static str>,
-    pub flags: Vec<(&'static str, String)>,
-}
-
-impl Serialize for ListCommand {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let flags = self.flags.iter().map(|(name, value)| format!(" --{name}={value}"));
-        serializer.serialize_str(&(self.words.join(" ") + &flags.collect::<String>()))
-    }
-}
 
 const DAY: Duration = Duration::from_hours(24);
 const WEEK: Duration = Duration::from_hours(7 * 24);

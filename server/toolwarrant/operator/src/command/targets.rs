@@ -1,18 +1,17 @@
 //! Commands about targets. They are the same for each resource of the contract.
 
 use super::answer::{CommandAnswer, find_application, refusal};
-use super::applications::{self, ApplicationAnswer};
+use super::applications;
+use crate::answers::{ApplicationAnswer, StateCounts, TargetRow};
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
 use crate::flags;
 use crate::unreadable::Unread;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::catalogue::ResourceDef;
@@ -98,28 +97,6 @@ pub struct TargetQuery {
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: u16,
-}
-
-/// A target in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct TargetRow {
-    /// The first field.
-    #[serde(skip)]
-    pub id: String,
-    /// The fields that the service shows.
-    #[serde(flatten)]
-    pub shown: Map<String, Value>,
-    pub unreadable_since: Option<Timestamp>,
-    pub applications: Vec<String>,
-}
-
-/// The numbers of targets.
-#[derive(Clone, Debug, Serialize)]
-pub struct StateCounts {
-    pub count: u64,
-    pub states: BTreeMap<&'static str, u64>,
-    pub offers: BTreeMap<&'static str, u64>,
-    pub prefixes: BTreeMap<String, u64>,
 }
 
 pub(super) async fn execute(

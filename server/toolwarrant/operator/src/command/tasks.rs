@@ -1,14 +1,13 @@
 //! Commands about tasks and refunds.
 
 use super::answer::{CommandAnswer, find_application, names, refusal};
+use crate::answers::{ListedTasks, RefundRow, TaskAnswer, TaskCall, TaskRow};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::when::TimePoint;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::history::TaskHistory;
@@ -103,66 +102,6 @@ pub struct RefundQuery {
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: u32,
-}
-
-/// A task in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskRow {
-    pub task_id: String,
-    pub application: String,
-    pub tool: String,
-    /// The target by the name of its argument or, if the contract has several resources, `resource`
-    /// and `target`.
-    #[serde(flatten)]
-    names: BTreeMap<&'static str, String>,
-    pub status: &'static str,
-    pub phase: Option<&'static str>,
-    pub attempts: u8,
-    pub created_at: Timestamp,
-    pub finished_at: Option<Timestamp>,
-    #[serde(skip)]
-    pub target: String,
-}
-
-/// A page of tasks.
-#[derive(Clone, Debug, Serialize)]
-pub struct ListedTasks {
-    pub tasks: Vec<TaskRow>,
-    pub examined: u32,
-    pub next: Option<String>,
-    pub note: Option<&'static str>,
-}
-
-/// A task with its history.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskAnswer {
-    #[serde(flatten)]
-    pub task: TaskRow,
-    pub resource: String,
-    pub refunded_at: Option<Timestamp>,
-    pub meaning: Option<&'static str>,
-    #[serde(flatten)]
-    pub call: Option<TaskCall>,
-    #[serde(flatten)]
-    pub history: TaskHistory,
-}
-
-/// The call that made a task.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskCall {
-    pub request_id: String,
-    pub key_id: String,
-    pub arguments: Option<serde_json::Map<String, Value>>,
-}
-
-/// A refund.
-#[derive(Clone, Debug, Serialize)]
-pub struct RefundRow {
-    pub refunded_at: Timestamp,
-    pub application: String,
-    pub units: u32,
-    pub task_id: String,
-    pub number: u64,
 }
 
 const EXAMINED_MAX: u32 = 100_000;

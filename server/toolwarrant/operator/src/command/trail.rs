@@ -2,6 +2,7 @@
 
 use super::answer::{find_application, names, refusal, resolve};
 use super::targets;
+use crate::answers::{AuditLine, AuditPage};
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
 use crate::error::OperatorError;
@@ -59,51 +60,6 @@ pub struct AuditQuery {
     /// Maximum number of lines
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
-}
-
-/// The members of a line that a command or a page uses.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct AuditLine {
-    pub time: Option<Timestamp>,
-    pub application: Option<String>,
-    pub application_name: Option<String>,
-    pub key_id: Option<String>,
-    pub operator: Option<LineOperator>,
-    pub tool: Option<String>,
-    pub command: Option<String>,
-    pub event: Option<String>,
-    pub target: Option<String>,
-    pub object: Option<String>,
-    pub outcome: Option<String>,
-    pub request_id: Option<String>,
-    pub task_id: Option<String>,
-    pub act_id: Option<String>,
-    pub arguments: Value,
-    pub changes: Value,
-}
-
-/// The operator of a line.
-#[derive(Clone, Debug, Deserialize)]
-pub struct LineOperator {
-    pub name: String,
-}
-
-impl AuditLine {
-    /// Reads a line. A member of another form is absent.
-    #[must_use]
-    pub fn of(line: &Value) -> Self {
-        json::convert(line).unwrap_or_default()
-    }
-}
-
-/// A page of the audit trail.
-#[derive(Clone, Debug, Serialize)]
-pub struct AuditPage {
-    pub lines: Vec<Value>,
-    pub examined_bytes: u64,
-    pub examined_back_to: Option<String>,
-    pub next: Option<String>,
 }
 
 const EXAMINED_MAX: u64 = 1 << 30;
