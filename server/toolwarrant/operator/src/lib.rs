@@ -1,9 +1,9 @@
 //! The operator's side of a service: its command line, commands, data folder, doctor and metrics.
 //!
 //! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command
-//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. Each
-//! command has one of the [`answers`], and [`render`] turns its JSON into text. No module depends on a contract: the words come from the
-//! catalogue.
+//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. Each command
+//! has one of the [`answers`], and [`render`] turns its JSON into text. No module depends on a
+//! contract: the words come from the catalogue.
 
 pub mod alerts;
 pub mod answers;
