@@ -1,10 +1,10 @@
 //! Aggregates refused calls and commands, so that a client or an operator who is always refused
-//! cannot fill the disk. Start at [`Folds`].
+//! cannot fill the disk. Start at [`RefusalAggregator`].
 //!
 //! Each minute, the first refusals of an application or operator get a line each. Further ones are
 //! counted by key, tool and outcome, with one line for each count.
 
-use super::line::{Line, Pen};
+use super::line::{Line, LineEncoder};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
@@ -14,7 +14,7 @@ const LINES_A_MINUTE: u32 = 60;
 const MINUTE_MILLIS: u64 = 60_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Folds {
+pub(super) struct RefusalAggregator {
     minute: u64,
     written: HashMap<String, u32>,
     kinds: HashMap<Kind, Folded>,
@@ -35,7 +35,7 @@ struct Folded {
     from: Option<IpAddr>,
 }
 
-impl Folds {
+impl RefusalAggregator {
     pub(super) fn take(&mut self, line: &Line<'_>, now: Timestamp) -> bool {
         let Line {
             time,
@@ -91,7 +91,7 @@ impl Folds {
         for (kind, Folded { calls, time, latest, from }) in self.over.drain(..) {
             let mut text = Vec::new();
             match &kind {
-                Kind::Call { application, key_id, tool, outcome } => Pen::default().write(
+                Kind::Call { application, key_id, tool, outcome } => LineEncoder::default().write(
                     &Line {
                         time,
                         request_id: &latest,

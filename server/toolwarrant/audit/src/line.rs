@@ -1,5 +1,5 @@
-//! The line of one call. Start at [`Pen::write`], which writes what the derived `Serialize` defines
-//! into a buffer that already exists.
+//! The line of one call. Start at [`LineEncoder::write`], which writes what the derived `Serialize`
+//! defines into a buffer that already exists.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -45,12 +45,12 @@ fn is_one(calls: &u64) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Pen {
+pub(super) struct LineEncoder {
     day: u64,
     date: String,
 }
 
-impl Pen {
+impl LineEncoder {
     pub(super) fn write(&mut self, line: &Line<'_>, text: &mut Vec<u8>) {
         let Line { time, request_id, application, key_id, tool, target, arguments, outcome, task_id, from, calls } =
             *line;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_line_is_byte_for_byte_what_its_definition_says() {
         let mut random = SplitMix(17);
-        let mut pen = Pen::default();
+        let mut pen = LineEncoder::default();
         for n in 0..20_000 {
             let mut text = |longest: u64| -> String {
                 let any = |random: &mut SplitMix| match random.below(12) {

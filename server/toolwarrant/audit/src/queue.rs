@@ -3,8 +3,8 @@
 //! A slot is for one line, from before its call runs until the line is in its file. A call holds
 //! the lock of the waiting lines only while it appends one; the writer takes all of them at once.
 
-use super::fold::Folds;
-use super::line::{DAY_MILLIS, Line, Pen};
+use super::fold::RefusalAggregator;
+use super::line::{DAY_MILLIS, Line, LineEncoder};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -75,7 +75,7 @@ pub(super) struct Queue {
     pub(super) failing: AtomicBool,
     /// In milliseconds. Before the first seal, when the queue was made.
     pub(super) sealed_at: AtomicU64,
-    folds: Mutex<Folds>,
+    folds: Mutex<RefusalAggregator>,
     control: Mutex<Control>,
     wake: Condvar,
     pub(super) answered: watch::Sender<u64>,
@@ -156,7 +156,7 @@ impl Queue {
         told
     }
 
-    fn folds(&self) -> MutexGuard<'_, Folds> {
+    fn folds(&self) -> MutexGuard<'_, RefusalAggregator> {
         lock(&self.folds)
     }
 
@@ -221,7 +221,7 @@ struct Lines {
     text: Vec<u8>,
     marks: Vec<Mark>,
     since: Option<Since>,
-    pen: Pen,
+    pen: LineEncoder,
 }
 
 #[derive(Clone, Copy, Debug)]

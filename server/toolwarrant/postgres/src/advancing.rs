@@ -7,7 +7,7 @@ use crate::lane::{Parameter, Work, column};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::store::StoreError;
-use toolwarrant_tasks::machine::{Entry, Happening};
+use toolwarrant_tasks::machine::{Entry, TimelineEntry};
 use toolwarrant_tasks::store::{Advance, Advanced};
 use toolwarrant_tasks::task::TaskStatus;
 
@@ -23,8 +23,8 @@ impl Advancement {
     pub(crate) fn new(step: Advance) -> Result<Self, StoreError> {
         let state = write_state(step.id, &step.task)?;
         let what = match &step.what {
-            Happening::Sentence(sentence) => sentence.clone(),
-            Happening::Event(noted) => json(noted).map_err(|error| {
+            TimelineEntry::Sentence(sentence) => sentence.clone(),
+            TimelineEntry::Event(noted) => json(noted).map_err(|error| {
                 StoreError::Unavailable(format!("the event of {} cannot be written: {error}", step.id))
             })?,
         };
@@ -106,7 +106,7 @@ impl Work for Advancing {
             column(&batch, |one| millis(one.step.at)),
             column(&batch, |one| one.step.task.phase.as_str().to_owned()),
             column(&batch, |one| one.what.clone()),
-            column(&batch, |one| matches!(one.step.what, Happening::Event(_))),
+            column(&batch, |one| matches!(one.step.what, TimelineEntry::Event(_))),
             column(&batch, |one| one.step.task.status().map(TaskStatus::as_str)),
             column(&batch, |one| one.step.task.finished_at.map(millis)),
             column(&batch, |one| one.release()),

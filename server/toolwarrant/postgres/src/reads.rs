@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Error, Row};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_tasks::machine::{Entry, Happening};
+use toolwarrant_tasks::machine::{Entry, TimelineEntry};
 use toolwarrant_tasks::store::{
     CallFacts, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent, WriteAnswer,
     answer_repeat,
@@ -186,7 +186,7 @@ pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<Timeline
         let (name, what): (&str, String) = (get(row, "phase")?, get(row, "what")?);
         let phase = Phase::parse(name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
         let event = get::<bool>(row, "is_event")?.then(|| json::read(&what).ok()).flatten();
-        let what = event.map_or(Happening::Sentence(what), Happening::Event);
+        let what = event.map_or(TimelineEntry::Sentence(what), TimelineEntry::Event);
         Ok(TimelineEvent { at: moment(get(row, "at")?), phase, what })
     };
     rows(client.query(sql, &[&Id(id)]).await)?.iter().map(event).collect()

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
 use toolwarrant_store::CoolDown;
-use toolwarrant_tasks::machine::{Entry, Happening};
+use toolwarrant_tasks::machine::{Entry, TimelineEntry};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter,
     TaskFilter, TaskRows, TimelineEvent, WriteAnswer, answer_repeat,
@@ -114,8 +114,8 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     let happened =
         "INSERT INTO task_event (task_id, version, at, phase, what, is_event) VALUES (?1, ?2 + 1, ?3, ?4, ?5, ?6)";
     let (what, is_event) = match what {
-        Happening::Sentence(sentence) => (Cow::Borrowed(sentence), false),
-        Happening::Event(noted) => {
+        TimelineEntry::Sentence(sentence) => (Cow::Borrowed(sentence), false),
+        TimelineEntry::Event(noted) => {
             let unwritten = |error| Fault::unavailable(format!("the event of {id} cannot be written: {error}"));
             (Cow::Owned(serde_json::to_string(noted).map_err(unwritten)?), true)
         }
@@ -280,7 +280,11 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>
         let (at, name, what, is_event) = row.map_err(|error| broken(error.to_string()))?;
         let phase = Phase::parse(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
         let event = is_event.then(|| json::read(&what).ok()).flatten();
-        Ok(TimelineEvent { at: moment(at), phase, what: event.map_or(Happening::Sentence(what), Happening::Event) })
+        Ok(TimelineEvent {
+            at: moment(at),
+            phase,
+            what: event.map_or(TimelineEntry::Sentence(what), TimelineEntry::Event),
+        })
     })
     .collect()
 }

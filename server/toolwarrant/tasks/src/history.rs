@@ -1,6 +1,6 @@
 //! The history of a task, for operators and their pictures.
 
-use crate::machine::{Happening, Noted, explain_end};
+use crate::machine::{RecordedEvent, TimelineEntry, explain_end};
 use crate::store::{LedgerRow, TimelineEvent};
 use crate::task::Task;
 use serde::{Serialize, Serializer};
@@ -39,7 +39,7 @@ pub struct TimelineRow {
     pub what: String,
     /// `None` for the acceptance, and for an event of another version.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "write_clean")]
-    pub event: Option<Noted>,
+    pub event: Option<RecordedEvent>,
 }
 
 impl TaskHistory {
@@ -47,7 +47,7 @@ impl TaskHistory {
     pub fn of(task: &Task, timeline: Vec<TimelineEvent>, entries: &[LedgerRow]) -> Self {
         let event = |TimelineEvent { at, phase, what }: TimelineEvent| {
             let text = clean(&what.to_string()).into_owned();
-            let event = if let Happening::Event(noted) = what { Some(noted) } else { None };
+            let event = if let TimelineEntry::Event(noted) = what { Some(noted) } else { None };
             TimelineRow { at, phase, what: text, event }
         };
         let Task { policy, baseline, wake_at, deadline_at, .. } = task;
@@ -64,7 +64,7 @@ impl TaskHistory {
     }
 }
 
-fn write_clean<S: Serializer>(event: &Option<Noted>, serializer: S) -> Result<S::Ok, S::Error> {
+fn write_clean<S: Serializer>(event: &Option<RecordedEvent>, serializer: S) -> Result<S::Ok, S::Error> {
     clean_texts(json!(event)).serialize(serializer)
 }
 

@@ -15,7 +15,7 @@ mod times;
 pub use end::explain_end;
 pub use entry::Entry;
 pub use facts::{Facts, Provability};
-pub use happening::{Happening, Noted, Resend};
+pub use happening::{RecordedEvent, Resend, TimelineEntry};
 pub use sent::{Refusal, Sent};
 pub(crate) use times::{READ_PATIENCE, SEND_PATIENCE};
 

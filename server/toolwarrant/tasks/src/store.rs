@@ -2,7 +2,7 @@
 //! durable or did not happen. If the store is on another machine and does not answer, the
 //! transaction can happen after the method has failed, except for an acceptance.
 
-use crate::machine::{Entry, Happening};
+use crate::machine::{Entry, TimelineEntry};
 use crate::task::{Task, TaskId};
 use std::fmt::Debug;
 use toolwarrant_base::clock::Timestamp;
@@ -202,7 +202,7 @@ pub struct Advance {
     /// After the step.
     pub task: Task,
     pub entries: Vec<Entry>,
-    pub what: Happening,
+    pub what: TimelineEntry,
     pub at: Timestamp,
 }
 
@@ -218,7 +218,7 @@ pub struct TimelineEvent {
     pub at: Timestamp,
     /// The phase after the event, or the status of an ended task.
     pub phase: &'static str,
-    pub what: Happening,
+    pub what: TimelineEntry,
 }
 
 /// It outlives its task.

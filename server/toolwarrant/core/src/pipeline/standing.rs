@@ -32,7 +32,7 @@ impl<H: Handlers> Pipeline<H> {
 }
 
 /// The right of a call, or of a pass that a call issued.
-pub(super) struct Standing<'a> {
+pub(super) struct CallAuthority<'a> {
     pub(super) catalogue: &'static Catalogue,
     pub(super) access: &'a Access,
     pub(super) clock: &'a Clock,
@@ -41,7 +41,7 @@ pub(super) struct Standing<'a> {
     pub(super) target: Option<&'a str>,
 }
 
-impl Standing<'_> {
+impl CallAuthority<'_> {
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.check_end().map(drop)
     }
@@ -87,9 +87,9 @@ impl Standing<'_> {
 }
 
 impl Call<'_> {
-    fn standing(&self) -> Standing<'_> {
+    fn standing(&self) -> CallAuthority<'_> {
         let Around { catalogue: _, tasks: _, access, clock, arrived: _ } = self.around;
-        Standing {
+        CallAuthority {
             catalogue: self.catalogue,
             access,
             clock,

@@ -1,7 +1,7 @@
 //! Visits: requests of those who hold a pass in place of a key.
 
 use super::refusals::overload;
-use super::standing::Standing;
+use super::standing::CallAuthority;
 use super::{Handlers, Pipeline};
 use crate::access::Access;
 use crate::catalogue::Catalogue;
@@ -117,14 +117,19 @@ impl Visit<'_> {
         fail(self.catalogue, error)
     }
 
-    fn standing(&self) -> Standing<'_> {
+    fn standing(&self) -> CallAuthority<'_> {
         standing(&self.pass, self.catalogue, self.access, self.clock)
     }
 }
 
-fn standing<'a>(pass: &'a Pass, catalogue: &'static Catalogue, access: &'a Access, clock: &'a Clock) -> Standing<'a> {
+fn standing<'a>(
+    pass: &'a Pass,
+    catalogue: &'static Catalogue,
+    access: &'a Access,
+    clock: &'a Clock,
+) -> CallAuthority<'a> {
     let Pass { caller, tool, .. } = pass;
-    Standing { catalogue, access, clock, caller, tool, target: Some(pass.target()) }
+    CallAuthority { catalogue, access, clock, caller, tool, target: Some(pass.target()) }
 }
 
 /// Without a lease, nobody knows.

@@ -1,7 +1,7 @@
 //! Drives one connection, and polls everything else only when it was woken.
 //!
 //! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
-//! rare events are polled only then. A [`Hushed`] waker does not wake its task within
+//! rare events are polled only then. A [`SuppressedWaker`] waker does not wake its task within
 //! [`without_wakeups`]. Otherwise a body of hyper would wake its own task after each piece, even
 //! after the last one.
 
@@ -43,9 +43,9 @@ pub(super) fn without_wakeups<T>(act: impl FnOnce() -> T) -> (T, bool) {
     (done, matches!(HUSH.get(), Hush::Kept))
 }
 
-struct Hushed(Waker);
+struct SuppressedWaker(Waker);
 
-impl Wake for Hushed {
+impl Wake for SuppressedWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -84,7 +84,7 @@ impl Wakers {
     /// Rings the bell at first, because everything must be polled once before it can ring.
     pub(super) fn of(task: &Waker) -> Self {
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: task.clone() });
-        let hushed = Arc::new(Hushed(task.clone()));
+        let hushed = Arc::new(SuppressedWaker(task.clone()));
         Self { hushed: hushed.into(), ring: Arc::clone(&bell).into(), bell }
     }
 

@@ -8,7 +8,8 @@ use crate::command::{self, UNREADABLE};
 use crate::executor::{Parsed, Write};
 use crate::leave::Leave;
 use crate::machine::{
-    Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
+    Effect, Event, Facts, Provability, READ_PATIENCE, RecordedEvent, Resend, SEND_PATIENCE, Sent, Step, TimelineEntry,
+    step,
 };
 use crate::store::{Advance, Advanced, Identity, Record, TaskFilter};
 use crate::task::{Phase, Reading, Task, TaskId, TaskStatus, Verdict};
@@ -126,7 +127,8 @@ impl Engine {
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let obstacle = task.obstacle.clone();
-                let what = Happening::Event(Noted { event, obstacle, unreadable: unreadable.clone(), resend });
+                let what =
+                    TimelineEntry::Event(RecordedEvent { event, obstacle, unreadable: unreadable.clone(), resend });
                 let advance = Advance { id, version, task, entries, what, at: now };
                 self.write_down(&advance).await?;
                 self.counts.count_step(&advance);

@@ -10,14 +10,14 @@ use toolwarrant_base::text::Remark;
 
 /// It displays as a sentence fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum TimelineEntry {
     /// The acceptance, the end by a restore, or an event of a later version.
     Sentence(String),
-    Event(Noted),
+    Event(RecordedEvent),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Noted {
+pub struct RecordedEvent {
     pub event: Event,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
@@ -49,15 +49,15 @@ impl Resend {
     }
 }
 
-impl From<String> for Happening {
+impl From<String> for TimelineEntry {
     fn from(sentence: String) -> Self {
         Self::Sentence(sentence)
     }
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for TimelineEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Noted { event, obstacle, unreadable, resend } = match self {
+        let RecordedEvent { event, obstacle, unreadable, resend } = match self {
             Self::Sentence(sentence) => return f.write_str(sentence),
             Self::Event(noted) => noted,
         };

@@ -282,8 +282,8 @@ fn each_send_has_its_reason_in_the_timeline() {
             let step = step(task.clone(), event.clone(), at(*seconds), facts);
             if matches!(step.effect, Some(Effect::Send(_))) {
                 let resend = Resend::of(&task, step.effect);
-                let noted = Noted { event: Event::Due, obstacle: None, unreadable: None, resend };
-                reasons.push(Happening::Event(noted).to_string().replacen("due", "", 1));
+                let noted = RecordedEvent { event: Event::Due, obstacle: None, unreadable: None, resend };
+                reasons.push(TimelineEntry::Event(noted).to_string().replacen("due", "", 1));
             }
             task = step.task;
         }
@@ -420,8 +420,9 @@ fn an_event_is_the_same_after_it_was_stored() {
         [Event::Due, Event::Found, Event::Baseline(None), Event::Baseline(Some("a".to_owned())), Event::LookedUp(None)];
     let rest = rest.into_iter().chain([Event::TakenOver, Event::LookedUp(Some(None)), reading(Verdict::Absent)]);
     for event in events.chain(rest) {
-        let noted = Noted { event, obstacle: Some("o".to_owned()), unreadable: None, resend: Some(Resend::NoEffect) };
+        let noted =
+            RecordedEvent { event, obstacle: Some("o".to_owned()), unreadable: None, resend: Some(Resend::NoEffect) };
         let stored = serde_json::to_string(&noted).unwrap();
-        assert_eq!(json::read::<Noted>(&stored).unwrap(), noted, "{stored}");
+        assert_eq!(json::read::<RecordedEvent>(&stored).unwrap(), noted, "{stored}");
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use std::fmt::Write;
 use toolwarrant_tasks::history::TaskHistory;
-use toolwarrant_tasks::machine::{Event, Facts, Happening, Noted, Sent, Step, step};
+use toolwarrant_tasks::machine::{Event, Facts, RecordedEvent, Sent, Step, TimelineEntry, step};
 use toolwarrant_tasks::store::{LedgerRow, TimelineEvent};
 use toolwarrant_tasks::task::{Probe, Reading, Task, TaskId, TaskPolicy, Verdict};
 
@@ -24,15 +24,15 @@ fn policy(has_probe: bool) -> TaskPolicy {
 /// Returns the title of the picture and the history after these events.
 fn show(mut task: Task, events: &[(u64, Event)]) -> (String, TaskHistory) {
     let event = |at, phase, what| TimelineEvent { at, phase, what };
-    let mut timeline = vec![event(at(0), "ready", Happening::Sentence("accepted".to_owned()))];
+    let mut timeline = vec![event(at(0), "ready", TimelineEntry::Sentence("accepted".to_owned()))];
     let mut ledger = Vec::new();
     for (millis, happening) in events {
         let now = at(*millis);
         let Step { task: next, entries, .. } = step(task.clone(), happening.clone(), now, &Facts::default);
         let kept = |task: &Task| Task { wake_at: None, reading: None, obstacle: None, ..task.clone() };
         if kept(&next) != kept(&task) {
-            let noted = Noted { event: happening.clone(), obstacle: None, unreadable: None, resend: None };
-            timeline.push(event(now, next.phase.as_str(), Happening::Event(noted)));
+            let noted = RecordedEvent { event: happening.clone(), obstacle: None, unreadable: None, resend: None };
+            timeline.push(event(now, next.phase.as_str(), TimelineEntry::Event(noted)));
         }
         let id = TaskId::new(at(0), [0; 10]);
         let row = |kind| LedgerRow { number: 1, id, application: "shop".to_owned(), kind, at: now };
