@@ -154,6 +154,7 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
                 "argument-narrowed"
             })
         }
+        ["tool", _, "argument", _, "max_items"] => Some(judge_size(old, new)),
         ["tool", tool, "argument", argument, "default"] => {
             let reads = matches!(text(&pair.new, &format!("tool.{tool}.effect")), "read" | "read_task");
             let is_optional = |facts: &Facts| facts.contains_key(&format!("tool.{tool}.argument.{argument}.optional"));
@@ -265,6 +266,12 @@ fn judge_author(before: &str, after: &str) -> &'static str {
     }
 }
 
+/// Without a number, a list can have any size.
+fn judge_size(old: &Option<Value>, new: &Option<Value>) -> &'static str {
+    let size = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64).unwrap_or(u64::MAX);
+    if size(new) < size(old) { "argument-narrowed" } else { "argument-widened" }
+}
+
 /// Judges by the places that use the type. Returns `None` for facts that rules watch by the key
 /// alone.
 fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'static str> {
@@ -284,9 +291,22 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
         ["value", _] if (old.is_some() && new.is_some()) || name == "TaskStatus" => return None,
         ["value", _] if new.is_some() => vec![inward("argument-widened"), outward("result-loosened")],
         ["value", _] => vec![inward("value-removed"), outward("result-tightened")],
-        ["field", _] if new.is_some() => vec![outward("field-added")],
-        ["field", _] => vec![outward("field-removed")],
-        ["field", _, "type"] => vec![outward(judge_result(pair, &spelled(old), &spelled(new)))],
+        ["field", _] if new.is_some() => {
+            let is_optional = pair.new.contains_key(&format!("{key}.optional"));
+            vec![outward("field-added"), inward(if is_optional { "argument-widened" } else { "argument-demanded" })]
+        }
+        ["field", _] => vec![outward("field-removed"), inward("argument-removed")],
+        ["field", _, "type"] => {
+            let (before, after) = (spelled(old), spelled(new));
+            let is_wider = admits((&pair.new, &after), (&pair.old, &before));
+            let way = if is_wider { "argument-widened" } else { "argument-narrowed" };
+            vec![outward(judge_result(pair, &before, &after)), inward(way)]
+        }
+        ["field", _, "optional"] => {
+            vec![inward(if new.is_some() { "argument-widened" } else { "argument-demanded" })]
+        }
+        ["field", _, "default"] => vec![inward("default-changed-in-write")],
+        ["field", _, "max_items"] => vec![inward(judge_size(old, new))],
         ["field", _, "nullable"] => {
             vec![outward(if new.is_some() { "field-nullable" } else { "result-tightened" })]
         }
@@ -326,8 +346,8 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
 /// all are to blame.
 fn is_to_blame(pair: &Pair, key: &str, holds: impl Fn(&Facts) -> bool) -> bool {
     let above = key.rsplit_once('.').map_or(key, |(above, _)| above);
-    let limits =
-        ["min", "max", "min_length", "max_length", "prefix", "charset"].map(|limit| format!("{above}.{limit}"));
+    let limits = ["min", "max", "min_length", "max_length", "prefix", "charset", "values", "max_items", "max_bytes"]
+        .map(|limit| format!("{above}.{limit}"));
     let changed = limits.iter().filter(|limit| pair.old.get(*limit) != pair.new.get(*limit));
     let fails_alone = |limit: &&String| {
         let mut only = pair.old.clone();

@@ -1,10 +1,11 @@
 //! The values that a type admits, in a form that can be compared. A task stores its arguments in
 //! it.
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Shape {
-    /// `string`, `integer`, `boolean` or `enum`.
+    /// `string`, `text`, `integer`, `number`, `boolean`, `timestamp`, `enum`, `map`, `json`, or the
+    /// parts of an object.
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) list: bool,
@@ -13,7 +14,12 @@ pub(crate) struct Shape {
     pub(crate) min: Option<i64>,
     /// Strings: most characters, with the prefix.
     pub(crate) max: Option<i64>,
+    /// Strings: what they begin with. Maps: the type of their values.
     pub(crate) prefix: String,
+    /// Numbers: smallest.
+    pub(crate) least: Option<f64>,
+    /// Numbers: largest.
+    pub(crate) most: Option<f64>,
     /// Ranges after the prefix. Empty: any character.
     pub(crate) charset: Vec<String>,
     pub(crate) values: Vec<String>,
@@ -24,12 +30,17 @@ impl Shape {
         let within = self.min.is_none_or(|min| former.min.is_some_and(|former| min <= former))
             && self.max.is_none_or(|max| former.max.is_some_and(|former| max >= former));
         let admitted = match (&*self.kind, &*former.kind) {
-            ("boolean", "boolean") => true,
-            ("integer", "integer") => within,
+            ("integer" | "text" | "json", "integer" | "text" | "json") if self.kind == former.kind => within,
+            ("text", "string") => within,
+            ("map", "map") => within && self.prefix == former.prefix,
+            ("number", "number") => {
+                self.least.is_none_or(|least| former.least.is_some_and(|former| least <= former))
+                    && self.most.is_none_or(|most| former.most.is_some_and(|former| most >= former))
+            }
             ("enum", "enum") => former.values.iter().all(|value| self.values.contains(value)),
             ("string", "enum") => former.values.iter().all(|value| self.admits_text(value)),
             ("string", "string") => within && self.admits_beginnings(former) && self.admits_rests(former),
-            _ => false,
+            (kind, former) => kind == former && !kind.is_empty(),
         };
         self.list == former.list && admitted
     }

@@ -47,7 +47,12 @@ fn contains<'a>(facts: &'a Facts, spelled: &'a str, name: &str, seen: &mut Vec<&
         return element == name || seen.len() > MOST_TYPES;
     }
     seen.push(element);
-    let fields = format!("{}.field", table(facts, element));
+    let table = table(facts, element);
+    let values = text(facts, &format!("{table}.values"));
+    if !values.is_empty() && contains(facts, values, name, seen) {
+        return true;
+    }
+    let fields = format!("{table}.field");
     names(facts, &fields).into_iter().any(|field| {
         let spelled = text(facts, &format!("{fields}.{field}.type"));
         contains(facts, spelled, name, seen)
@@ -109,8 +114,29 @@ pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     let spelled = text(facts, &format!("{key}.type"));
     // An argument with a default is always stored.
     let is_optional = facts.contains_key(&format!("{key}.optional")) && !facts.contains_key(&format!("{key}.default"));
-    let shape = shape(facts, item(spelled).unwrap_or(spelled))?;
+    let element = item(spelled).unwrap_or(spelled);
+    // Values with parts are compared as a whole: another part is another value.
+    let parts = || Shape { kind: spell_parts(facts, element, PARTS_DEEPEST), ..Shape::default() };
+    let shape = shape(facts, element).filter(|shape| shape.kind != "map").unwrap_or_else(parts);
     Some(Shape { list: item(spelled).is_some(), optional: is_optional, ..shape })
+}
+
+const PARTS_DEEPEST: usize = 6;
+
+/// Writes a type with the types in it, and without its texts.
+fn spell_parts(facts: &Facts, spelled: &str, depth: usize) -> String {
+    let (element, below) =
+        (spelled.trim_matches(['[', ']']), format!("{}.", table(facts, spelled.trim_matches(['[', ']']))));
+    let own = facts.range(below.clone()..).take_while(|(key, _)| key.starts_with(&below));
+    let own = own.map(|(key, value)| (&key[below.len()..], value)).filter(|(key, _)| !key.ends_with("doc"));
+    let own = own.map(|(key, value)| match value.as_str() {
+        Some(part) if depth > 0 && (key.ends_with(".type") || key == "values") => {
+            format!("{key}={}{}", spell_parts(facts, part, depth - 1), if item(part).is_some() { "[]" } else { "" })
+        }
+        _ => format!("{key}={value}"),
+    });
+    let own: Vec<_> = own.collect();
+    if own.is_empty() { element.to_owned() } else { format!("({})", own.join(" ")) }
 }
 
 /// Returns true if this doc, of a type, an argument or a field, is of a value that can be a number,
@@ -119,7 +145,7 @@ pub(crate) fn is_quantity(facts: &Facts, doc: &str) -> bool {
     let above = doc.trim_end_matches(".doc");
     let spelled = facts.get(&format!("{above}.type")).and_then(Value::as_str).or_else(|| above.strip_prefix("type."));
     let shape = spelled.and_then(|spelled| shape(facts, spelled.trim_matches(['[', ']'])));
-    shape.is_some_and(|shape| matches!(&*shape.kind, "string" | "integer"))
+    shape.is_some_and(|shape| matches!(&*shape.kind, "string" | "integer" | "number"))
 }
 
 /// Returns `None` for objects, and for types of a kind of their own.
@@ -128,7 +154,7 @@ fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
     let list = |values: Vec<&str>| of(json!({"type": "enum", "values": values}));
     let limit = |key: &str| facts.get(&format!("framework.{key}")).and_then(Value::as_i64).unwrap_or(i64::MAX);
     match spelled {
-        "string" | "boolean" => return of(json!({"type": spelled})),
+        "string" | "boolean" | "timestamp" => return of(json!({"type": spelled})),
         "integer" => return of(json!({"type": "integer", "min": -limit("integer_max"), "max": limit("integer_max")})),
         "Permission" => return list(names(facts, "permission")),
         "Probe" => return list(names(facts, "probe")),
@@ -143,6 +169,16 @@ fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
     match text(facts, &format!("{table}.kind")) {
         "enum" => list(names(facts, &format!("{table}.value"))),
         "integer" => of(json!({"type": "integer", "min": get("min"), "max": get("max")})),
+        "text" => of(json!({"type": "text", "max": get("max_length")})),
+        "json" => of(json!({"type": "json", "max": get("max_bytes")})),
+        "map" => {
+            // A type of values that changes is judged by itself.
+            of(json!({"type": "map", "max": get("max_items"), "prefix": get("values")}))
+        }
+        "number" => {
+            let bound = |key: &str| text(facts, &format!("{table}.{key}")).parse::<f64>().ok();
+            of(json!({"type": "number", "least": bound("min"), "most": bound("max")}))
+        }
         "string" => {
             let prefix = text(facts, &format!("{table}.prefix"));
             // No value is shorter than its prefix.
