@@ -48,34 +48,30 @@ fn define_type(contract: &Contract, named: &Arc<NamedType>) -> TokenStream {
             let (min, max) = (bound(*min, quote!(f64::NEG_INFINITY)), bound(*max, quote!(f64::INFINITY)));
             quote! {
                 #text
-                #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, rt::generated::serde::Serialize)]
-                #[serde(crate = "rt::generated::serde", transparent)]
+                #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
                 pub struct #id(f64);
                 rt::generated::number!(#id, #min..=#max, #allowed);
             }
         }
         Kind::Enum(members) => enumeration(name, &named.doc, members),
-        Kind::Object(fields) => object(name, &named.doc, fields, is_argument),
+        Kind::Object(fields) => {
+            let object = object(name, &named.doc, fields, is_argument);
+            // An object counts for itself.
+            let is_value = contract.types.iter().any(|ty| {
+                matches!(&ty.kind, Kind::Map { values, .. } if values.as_named().is_some_and(|ty| ty.name == *name))
+            });
+            let counts = is_value.then(|| quote!(impl rt::text::Altered for #id {}));
+            quote!(#object #counts)
+        }
         // A result has maps and JSON of others, whose types the framework has.
         Kind::Map { .. } | Kind::Json(_) if !is_argument => TokenStream::new(),
         Kind::Map { values, max_items } => {
             let (values, max) = (ty(values), size(*max_items));
-            quote! {
-                #text
-                #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
-                #[serde(crate = "rt::generated::serde", transparent)]
-                pub struct #id(std::collections::BTreeMap<String, #values>);
-                rt::generated::map!(#id, #values, #max, #allowed);
-            }
+            quote!(#text pub type #id = rt::args::FreeMap<#values, #max>;)
         }
         Kind::Json(max) => {
             let max = size(*max);
-            quote! {
-                #text
-                #[derive(Clone, Debug, PartialEq, Eq)]
-                pub struct #id(Box<str>);
-                rt::generated::json!(#id, #max, #allowed);
-            }
+            quote!(#text pub type #id = rt::args::FreeJson<#max>;)
         }
     }
 }
@@ -157,17 +153,12 @@ fn object(name: &str, text: &str, fields: &[Field], is_argument: bool) -> TokenS
 fn count_altered(id: &Ident, fields: &[Field]) -> TokenStream {
     let own = || fields.iter().filter(|field| !field.derived);
     let (members, names) = (own().map(|field| member(&field.name)), own().map(|field| &field.name));
-    let is_text = |ty: &Type| {
-        ty.element().as_named().is_some_and(|ty| matches!(ty.kind, Kind::Text(_) | Kind::Map { .. } | Kind::Json(_)))
+    let is_text = |field: &&Field| {
+        let named = field.ty.element().as_named();
+        field.untrusted && named.is_some_and(|ty| matches!(ty.kind, Kind::Text(_) | Kind::Map { .. } | Kind::Json(_)))
     };
-    let has_texts = |ty: &Type| {
-        let named = ty.element().as_named();
-        named.is_some_and(|ty| matches!(&ty.kind, Kind::Map { values, .. } if is_text(values)))
-    };
-    let untrusted = || own().filter(|field| field.untrusted);
-    let texts = untrusted().filter(|field| is_text(&field.ty)).map(|field| member(&field.name));
-    let maps = untrusted().filter(|field| has_texts(&field.ty)).map(|field| member(&field.name));
-    quote!(rt::generated::altered!(#id { #(#members = #names),* } #(#texts)*; #(#maps)*);)
+    let texts = own().filter(is_text).map(|field| member(&field.name));
+    quote!(rt::generated::altered!(#id { #(#members = #names),* } #(#texts)*);)
 }
 
 fn list(name: &Ident, first: &Field) -> Option<TokenStream> {

@@ -7,7 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "they are the means of this module")]
 
 use memchr::{memchr, memchr2, memmem};
-use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde_json::de::StrRead;
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Error, Value};
@@ -64,12 +64,20 @@ pub fn deserializer(text: &str) -> Result<Deserializer<StrRead<'_>>, Error> {
 /// without a name that occurs twice, and without numbers and characters that do not exist.
 #[must_use]
 pub fn is_plain_object(text: &str, levels: usize) -> bool {
-    let whole = || {
-        let mut from = deserializer(text)?;
-        Level(levels).deserialize(&mut from)?;
-        from.end()
-    };
-    text.trim_ascii_start().starts_with('{') && whole().is_ok()
+    text.trim_ascii_start().starts_with('{') && check(text.as_bytes()).is_ok() && is_plain(text.trim_ascii(), levels)
+}
+
+fn is_plain(json: &str, levels: usize) -> bool {
+    let below = |values: &[&RawValue]| levels > 0 && values.iter().all(|value| is_plain(value.get(), levels - 1));
+    match json.as_bytes().first() {
+        Some(b'{') => members(json).is_some_and(|members| {
+            let names: HashSet<_> = members.iter().map(|(name, _)| name).collect();
+            let values: Vec<_> = members.iter().map(|(_, value)| *value).collect();
+            names.len() == members.len() && below(&values)
+        }),
+        Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(json).is_ok_and(|values| below(&values)),
+        _ => serde_json::from_str::<Value>(json).is_ok(),
+    }
 }
 
 /// Writes JSON again with other strings. The text must be JSON.
@@ -128,62 +136,6 @@ fn next_string(text: &[u8]) -> Option<(&[u8], &[u8])> {
 fn is_private(string: &[u8]) -> bool {
     matches!(string, [_, b'$' | b'\\', ..])
         && serde_json::from_slice::<String>(string).is_ok_and(|name| name.starts_with(PRIVATE))
-}
-
-/// Reads a value of at most this many levels, and keeps nothing.
-struct Level(usize);
-
-impl Level {
-    fn below<E: serde::de::Error>(&self) -> Result<usize, E> {
-        self.0.checked_sub(1).ok_or_else(|| E::custom("too deep"))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Level {
-    type Value = ();
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Level {
-    type Value = ();
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let below = self.below()?;
-        while items.next_element_seed(Level(below))?.is_some() {}
-        Ok(())
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let (below, mut names) = (self.below()?, HashSet::new());
-        while let Some(Name(name)) = map.next_key()? {
-            map.next_value_seed(Level(below))?;
-            if !names.insert(name) {
-                return Err(A::Error::custom("a name occurs twice"));
-            }
-        }
-        Ok(())
-    }
 }
 
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);

@@ -5,14 +5,10 @@ use crate::model::{Field, Kind, StringSpec, Type};
 use serde_json::{Map, Value};
 use toolwarrant_common::{JSON_LEVELS, MAX_INTEGER, json};
 
-/// How much of an object a value shows.
-#[derive(Clone, Copy)]
-pub(crate) enum Extent {
-    Whole,
-    SomeMembers,
-}
+/// [`arguments`] for whole objects, or [`members`] for objects of which some members are shown.
+type Members = fn(&[Field], &Map<String, Value>) -> Result<(), String>;
 
-pub(crate) fn fits(ty: &Type, value: &Value, extent: Extent) -> Result<(), String> {
+pub(crate) fn fits(ty: &Type, value: &Value, object: Members) -> Result<(), String> {
     let fits = match (ty, value) {
         (Type::String | Type::Timestamp | Type::Url | Type::Picture, Value::String(_))
         | (Type::Boolean, Value::Bool(_)) => true,
@@ -20,7 +16,7 @@ pub(crate) fn fits(ty: &Type, value: &Value, extent: Extent) -> Result<(), Strin
             number.as_i64().is_some_and(|n| (-MAX_INTEGER..=MAX_INTEGER).contains(&n))
         }
         (Type::List(inner), Value::Array(values)) => {
-            return values.iter().try_for_each(|value| fits(inner, value, extent));
+            return values.iter().try_for_each(|value| fits(inner, value, object));
         }
         (Type::Named(named), value) => match (&named.kind, value) {
             (Kind::String(rule), Value::String(text)) => admits(rule, text),
@@ -32,14 +28,9 @@ pub(crate) fn fits(ty: &Type, value: &Value, extent: Extent) -> Result<(), Strin
                 number.as_f64().is_some_and(|n| min.is_none_or(|min| min <= n) && max.is_none_or(|max| n <= max))
             }
             (Kind::Enum(members), Value::String(text)) => members.iter().any(|member| member.name == *text),
-            (Kind::Object(fields), Value::Object(shown)) => {
-                return match extent {
-                    Extent::Whole => arguments(fields, shown),
-                    Extent::SomeMembers => members(fields, shown),
-                };
-            }
+            (Kind::Object(fields), Value::Object(shown)) => return object(fields, shown),
             (Kind::Map { values, max_items }, Value::Object(shown)) if shown.len() <= *max_items => {
-                return shown.values().try_for_each(|value| fits(values, value, extent));
+                return shown.values().try_for_each(|value| fits(values, value, object));
             }
             (Kind::Json(max), json) => {
                 let text = json.to_string();
@@ -56,18 +47,18 @@ pub(crate) fn fits(ty: &Type, value: &Value, extent: Extent) -> Result<(), Strin
 pub(crate) fn arguments(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
     let missing = fields.iter().filter(|field| !field.optional && !given.contains_key(&field.name));
     let missing = missing.map(|field| format!("`{}` is required", field.name));
-    all(check(fields, given, Extent::Whole).err().into_iter().chain(missing))
+    all(check(fields, given, arguments).err().into_iter().chain(missing))
 }
 
 pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
-    check(fields, given, Extent::SomeMembers)
+    check(fields, given, members)
 }
 
-fn check(fields: &[Field], given: &Map<String, Value>, extent: Extent) -> Result<(), String> {
+fn check(fields: &[Field], given: &Map<String, Value>, object: Members) -> Result<(), String> {
     all(given.iter().filter_map(|(name, value)| match fields.iter().find(|field| field.name == *name) {
         None => Some(format!("there is no `{name}`")),
         Some(field) if field.nullable && value.is_null() => None,
-        Some(field) => fits(&field.ty, value, extent).err().map(|why| format!("`{name}`: {why}")),
+        Some(field) => fits(&field.ty, value, object).err().map(|why| format!("`{name}`: {why}")),
     }))
 }
 

@@ -3,12 +3,13 @@
 
 use super::Shop;
 use proc_macro2::Span;
+use serde_json::json;
 use std::path::Path;
 use syn::{LitStr, parse_quote};
 use toolwarrant_codegen::{concerns, expand};
 use toolwarrant_contract::format_code;
 use toolwarrant_reader::model::Contract;
-use toolwarrant_reader::{ContractRecord, load, sentences};
+use toolwarrant_reader::{ContractRecord, load, openapi, sentences};
 
 /// Reviewers do not read longer files.
 const LONGEST: usize = 350;
@@ -48,6 +49,23 @@ fn print_shop() -> Contract {
 fn contract(service: &str) -> Contract {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services").join(service).join("spec");
     load(&spec).unwrap_or_else(|report| panic!("{report}"))
+}
+
+#[test]
+fn the_document_of_v1_has_open_arguments_and_closed_results() {
+    let document = openapi(&contract("notes"));
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["Edit"]["required"], json!(["oldText", "newText"]));
+    assert_eq!(
+        (&schemas["Edit"]["additionalProperties"], &schemas["Note"]["additionalProperties"]),
+        (&json!(null), &json!(false))
+    );
+    let required = schemas["Note"]["required"].as_array().expect("names");
+    assert!(schemas["Note"]["properties"]["altered"].is_object() && !required.contains(&json!("altered")));
+    assert_eq!(schemas["Weights"]["additionalProperties"], json!({"$ref": "#/components/schemas/Weight"}));
+    let body = &document["paths"]["/v1/notes/{note_id}"]["put"]["requestBody"]["content"]["application/json"]["schema"];
+    let icon = json!([{"$ref": "#/components/schemas/Lines"}, {"type": "null"}]);
+    assert_eq!(body["properties"]["icon"]["anyOf"], icon, "{body}");
 }
 
 /// An abbreviation ends no sentence, and a longer word names no tool.

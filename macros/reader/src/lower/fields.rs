@@ -123,7 +123,7 @@ impl FieldCheck<'_> {
             "a default is no secret: the schema shows it".to_owned()
         } else if !takes_default(self.ty) {
             "a value of this type has no default".to_owned()
-        } else if let Err(why) = fit::fits(self.ty, default, fit::Extent::Whole) {
+        } else if let Err(why) = fit::fits(self.ty, default, fit::arguments) {
             format!("the default does not fit: {why}")
         } else {
             return;

@@ -1,9 +1,9 @@
 //! Macros for generated code, so that code that all types of one kind share is written once.
 
 pub use crate::{
-    __toolwarrant_altered as altered, __toolwarrant_integer as integer, __toolwarrant_json as json,
-    __toolwarrant_map as map, __toolwarrant_names as names, __toolwarrant_number as number,
-    __toolwarrant_object as object, __toolwarrant_string as string, __toolwarrant_values as values,
+    __toolwarrant_altered as altered, __toolwarrant_integer as integer, __toolwarrant_names as names,
+    __toolwarrant_number as number, __toolwarrant_object as object, __toolwarrant_string as string,
+    __toolwarrant_values as values,
 };
 pub use serde;
 pub use zeroize::Zeroize;
@@ -49,6 +49,7 @@ macro_rules! __toolwarrant_values {
         }
 
         impl $crate::reply::TargetIds for $name {}
+        impl $crate::text::Altered for $name {}
 
         impl $crate::generated::serde::Serialize for $name {
             fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>
@@ -66,45 +67,70 @@ macro_rules! __toolwarrant_values {
 #[macro_export]
 macro_rules! __toolwarrant_integer {
     ($name:ident, $range:expr, $allowed:literal) => {
-        impl $name {
-            /// Checks a number against the contract.
-            ///
-            /// # Errors
-            /// The contract does not admit it. The error says what it admits.
-            pub fn new(number: i64) -> Result<Self, $crate::args::NotAllowed> {
-                $crate::args::integer(number, $range, $allowed).map(Self)
-            }
-
-            /// Returns the number.
-            #[must_use]
-            pub const fn get(self) -> i64 {
-                self.0
-            }
-        }
-
-        impl $crate::args::Argument for $name {
-            fn read(json: &str) -> Option<Self> {
-                Self::new($crate::args::read_integer(json)?).ok()
-            }
-            fn describe_values() -> $crate::wording::Words {
-                $allowed.into()
-            }
-        }
+        $crate::__toolwarrant_quantity!(
+            $name,
+            i64,
+            $crate::args::integer,
+            $crate::args::read_integer,
+            $range,
+            $allowed
+        );
 
         impl $crate::wording::Ours for $name {
             fn say(&self, words: &mut String) {
                 $crate::wording::Ours::say(&self.0, words);
             }
         }
+    };
+}
+
+/// Implements a newtype of a number.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __toolwarrant_number {
+    ($name:ident, $range:expr, $allowed:literal) => {
+        $crate::__toolwarrant_quantity!($name, f64, $crate::args::number, $crate::args::read_number, $range, $allowed);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __toolwarrant_quantity {
+    ($name:ident, $quantity:ty, $check:path, $read:path, $range:expr, $allowed:literal) => {
+        impl $name {
+            /// Checks a number against the contract.
+            ///
+            /// # Errors
+            /// The contract does not admit it. The error says what it admits.
+            pub fn new(number: $quantity) -> Result<Self, $crate::args::NotAllowed> {
+                $check(number, $range, $allowed).map(Self)
+            }
+
+            /// Returns the number.
+            #[must_use]
+            pub const fn get(self) -> $quantity {
+                self.0
+            }
+        }
+
+        impl $crate::args::Argument for $name {
+            fn read(json: &str) -> Option<Self> {
+                Self::new($read(json)?).ok()
+            }
+            fn describe_values() -> $crate::wording::Words {
+                $allowed.into()
+            }
+        }
 
         impl $crate::reply::TargetIds for $name {}
+        impl $crate::text::Altered for $name {}
 
         impl $crate::generated::serde::Serialize for $name {
             fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>
             where
                 S: $crate::generated::serde::Serializer,
             {
-                to.serialize_i64(self.0)
+                $crate::generated::serde::Serialize::serialize(&self.0, to)
             }
         }
     };
@@ -141,6 +167,8 @@ macro_rules! __toolwarrant_string {
                 <Self as $crate::args::StringType>::ALLOWED.into()
             }
         }
+
+        impl $crate::text::Altered for $name {}
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -181,40 +209,6 @@ macro_rules! __toolwarrant_string {
     };
 }
 
-/// Implements a newtype of a number.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __toolwarrant_number {
-    ($name:ident, $range:expr, $allowed:literal) => {
-        impl $name {
-            /// Checks a number against the contract.
-            ///
-            /// # Errors
-            /// The contract does not admit it. The error says what it admits.
-            pub fn new(number: f64) -> Result<Self, $crate::args::NotAllowed> {
-                $crate::args::number(number, $range, $allowed).map(Self)
-            }
-
-            /// Returns the number.
-            #[must_use]
-            pub const fn get(self) -> f64 {
-                self.0
-            }
-        }
-
-        impl $crate::args::Argument for $name {
-            fn read(json: &str) -> Option<Self> {
-                Self::new($crate::args::read_number(json)?).ok()
-            }
-            fn describe_values() -> $crate::wording::Words {
-                $allowed.into()
-            }
-        }
-
-        impl $crate::reply::TargetIds for $name {}
-    };
-}
-
 /// Implements an object of arguments, which also implements `Arguments`.
 #[doc(hidden)]
 #[macro_export]
@@ -235,98 +229,18 @@ macro_rules! __toolwarrant_object {
     };
 }
 
-/// Implements a newtype of a map.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __toolwarrant_map {
-    ($name:ident, $value:ty, $max:literal, $allowed:literal) => {
-        impl $name {
-            /// Checks the number of members against the contract.
-            ///
-            /// # Errors
-            /// The contract does not admit it. The error says what it admits.
-            pub fn new(members: std::collections::BTreeMap<String, $value>) -> Result<Self, $crate::args::NotAllowed> {
-                if members.len() <= $max { Ok(Self(members)) } else { Err($crate::args::NotAllowed($allowed)) }
-            }
-
-            /// Returns the members.
-            #[must_use]
-            pub const fn get(&self) -> &std::collections::BTreeMap<String, $value> {
-                &self.0
-            }
-        }
-
-        impl $crate::args::Argument for $name {
-            const SHOWN: $crate::args::Shown = $crate::args::Shown::Digest;
-            fn read(json: &str) -> Option<Self> {
-                Self::read_parts(json, &mut $crate::args::Mistakes::default())
-            }
-            fn describe_values() -> $crate::wording::Words {
-                $allowed.into()
-            }
-            fn read_parts(json: &str, mistakes: &mut $crate::args::Mistakes) -> Option<Self> {
-                $crate::args::read_map::<$value, Self>(json, $max, mistakes).map(Self)
-            }
-        }
-    };
-}
-
-/// Implements a newtype of free JSON.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __toolwarrant_json {
-    ($name:ident, $max:literal, $allowed:literal) => {
-        impl $name {
-            /// Checks the text of a JSON object against the contract.
-            ///
-            /// # Errors
-            /// The contract does not admit it. The error says what it admits.
-            pub fn new(text: &str) -> Result<Self, $crate::args::NotAllowed> {
-                $crate::args::check_json(text, $max, $allowed).map(Self)
-            }
-
-            /// Returns the text.
-            #[must_use]
-            pub const fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl $crate::args::Argument for $name {
-            const SHOWN: $crate::args::Shown = $crate::args::Shown::Digest;
-            fn read(json: &str) -> Option<Self> {
-                $crate::args::read_json(json, $max).map(Self)
-            }
-            fn describe_values() -> $crate::wording::Words {
-                $allowed.into()
-            }
-        }
-
-        impl $crate::generated::serde::Serialize for $name {
-            fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>
-            where
-                S: $crate::generated::serde::Serializer,
-            {
-                $crate::args::serialize_json(&self.0, to)
-            }
-        }
-    };
-}
-
 /// Writes an object of a result, and counts in `altered` what its texts of others write out.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_altered {
-    ($name:ident { $($field:ident = $wire:literal),* } $($text:ident)* ; $($map:ident)*) => {
+    ($name:ident { $($field:ident = $wire:literal),* } $($text:ident)*) => {
         impl $crate::generated::serde::Serialize for $name {
             fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>
             where
                 S: $crate::generated::serde::Serializer,
             {
                 use $crate::generated::serde::ser::SerializeMap;
-                let altered = 0
-                    $(+ $crate::text::Altered::count_altered(&self.$text))*
-                    $(+ $crate::outside::AlteredValues::count_altered_values(&self.$map))*;
+                let altered = 0 $(+ $crate::text::Altered::count_altered(&self.$text))*;
                 let mut object = to.serialize_map(None)?;
                 $(object.serialize_entry($wire, &self.$field)?;)*
                 if altered > 0 {

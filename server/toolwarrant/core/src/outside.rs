@@ -1,7 +1,7 @@
 //! Maps and JSON of others in results. Their names and texts are cleaned as
 //! [`UntrustedText`](crate::text::UntrustedText) is.
 
-use crate::args::{NotAllowed, check_json, serialize_json};
+use crate::args::{FreeJson, NotAllowed};
 use crate::reply::{TargetIds, VisitId};
 use crate::text::{Altered, UntrustedText};
 use serde::{Serialize, Serializer};
@@ -41,33 +41,9 @@ impl<V, const MAX: usize> UntrustedMap<V, MAX> {
     }
 }
 
-impl<V, const MAX: usize> Altered for UntrustedMap<V, MAX> {
+impl<V: Altered, const MAX: usize> Altered for UntrustedMap<V, MAX> {
     fn count_altered(&self) -> usize {
-        self.altered
-    }
-}
-
-/// A map whose values count the characters that they write out.
-pub trait AlteredValues {
-    /// Returns the number of these characters.
-    fn count_altered_values(&self) -> usize;
-}
-
-impl<V: Altered, const MAX: usize> AlteredValues for UntrustedMap<V, MAX> {
-    fn count_altered_values(&self) -> usize {
-        self.members.values().map(Altered::count_altered).sum()
-    }
-}
-
-impl<T: AlteredValues> AlteredValues for Option<T> {
-    fn count_altered_values(&self) -> usize {
-        self.iter().map(AlteredValues::count_altered_values).sum()
-    }
-}
-
-impl<T: AlteredValues> AlteredValues for Vec<T> {
-    fn count_altered_values(&self) -> usize {
-        self.iter().map(AlteredValues::count_altered_values).sum()
+        self.altered + self.members.values().map(Altered::count_altered).sum::<usize>()
     }
 }
 
@@ -86,7 +62,7 @@ impl<V: Serialize, const MAX: usize> Serialize for UntrustedMap<V, MAX> {
 /// A JSON object from outside, of at most `MAX` bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UntrustedJson<const MAX: usize> {
-    text: Box<str>,
+    json: FreeJson<MAX>,
     altered: usize,
 }
 
@@ -96,20 +72,19 @@ impl<const MAX: usize> UntrustedJson<MAX> {
     /// # Errors
     /// The text is no JSON object, too long, too deep, or has a name twice.
     pub fn new(text: &str) -> Result<Self, NotAllowed> {
-        const ALLOWED: &str = "a JSON object within its limits";
         let mut altered = 0;
-        let cleaned = json::replace_strings(&check_json(text, MAX, ALLOWED)?, &mut |string| {
+        let cleaned = json::replace_strings(FreeJson::<MAX>::new(text)?.as_str(), &mut |string| {
             let cleaned = UntrustedText::<MAX>::clean(string);
             altered += cleaned.count_altered();
             cleaned.as_str().to_owned()
         });
-        Ok(Self { text: check_json(&cleaned, MAX, ALLOWED)?, altered })
+        Ok(Self { json: FreeJson::new(&cleaned)?, altered })
     }
 
     /// Returns the text.
     #[must_use]
     pub const fn as_str(&self) -> &str {
-        &self.text
+        self.json.as_str()
     }
 }
 
@@ -121,6 +96,6 @@ impl<const MAX: usize> Altered for UntrustedJson<MAX> {
 
 impl<const MAX: usize> Serialize for UntrustedJson<MAX> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        serialize_json(&self.text, to)
+        self.json.serialize(to)
     }
 }

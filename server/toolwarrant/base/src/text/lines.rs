@@ -1,6 +1,8 @@
 //! Long text of others, with its lines. Nothing is removed: a character that deceives is written
 //! out, so that nobody edits a text by characters that a reader cannot see.
 
+use super::Untrusted;
+use crate::clock::Timestamp;
 use serde::{Serialize, Serializer};
 use toolwarrant_common::{deceives, is_needed};
 
@@ -71,9 +73,16 @@ impl<const MAX: usize> Serialize for UntrustedText<MAX> {
 
 /// A value that counts the characters which it writes out.
 pub trait Altered {
-    /// Returns the number of characters that are written out.
-    fn count_altered(&self) -> usize;
+    /// Returns the number of characters that are written out. Default: there are none.
+    fn count_altered(&self) -> usize {
+        0
+    }
 }
+
+impl Altered for i64 {}
+impl Altered for bool {}
+impl Altered for Untrusted {}
+impl Altered for Timestamp {}
 
 impl<const MAX: usize> Altered for UntrustedText<MAX> {
     fn count_altered(&self) -> usize {

@@ -3,7 +3,8 @@
 
 use super::mistakes::Step;
 use super::{Argument, Arguments, Mistakes, NotAllowed, Reader, Shown, names, read_text};
-use serde::ser::{Error as _, Serialize, Serializer};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -88,46 +89,91 @@ pub fn read_object<A: Arguments + Argument>(json: &str, mistakes: &mut Mistakes)
     None
 }
 
-/// Reads the members of a map `M`.
-pub fn read_map<V: Argument, M: Argument>(
-    json: &str,
-    max: usize,
-    mistakes: &mut Mistakes,
-) -> Option<BTreeMap<String, V>> {
-    let text = unquote(json);
-    let Some(members) = json::members(&text).filter(|members| members.len() <= max) else {
-        mistakes.add_value::<M>(json);
-        return None;
-    };
-    let (mut map, count) = (BTreeMap::new(), members.len());
-    for (name, value) in members {
-        let (from, step) = (mistakes.next(), Step::Name(Echo::of(&name)));
-        let read = V::read_parts(value.get(), mistakes);
-        mistakes.place(from, &step);
-        match (map.entry(name.into_owned()), read) {
-            (Entry::Occupied(_), _) => mistakes.add_at(&step, || " is given more than once".into()),
-            (Entry::Vacant(entry), Some(value)) => drop(entry.insert(value)),
-            (Entry::Vacant(_), None) => {}
-        }
+/// An object with at most `MAX` members, whose names are free.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct FreeMap<V, const MAX: usize>(BTreeMap<String, V>);
+
+impl<V, const MAX: usize> FreeMap<V, MAX> {
+    /// Checks the number of members.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn new(members: BTreeMap<String, V>) -> Result<Self, NotAllowed> {
+        if members.len() <= MAX { Ok(Self(members)) } else { Err(NotAllowed("an object of so few members")) }
     }
-    (map.len() == count).then_some(map)
+
+    /// Returns the members.
+    #[must_use]
+    pub const fn get(&self) -> &BTreeMap<String, V> {
+        &self.0
+    }
 }
 
-/// Reads free JSON.
-#[must_use]
-pub fn read_json(json: &str, max_bytes: usize) -> Option<Box<str>> {
-    check_json(&unquote(json), max_bytes, "").ok()
+impl<V: Argument, const MAX: usize> Argument for FreeMap<V, MAX> {
+    const SHOWN: Shown = Shown::Digest;
+    fn read(json: &str) -> Option<Self> {
+        Self::read_parts(json, &mut Mistakes::without_values())
+    }
+    fn describe_values() -> Words {
+        words!["an object of at most ", MAX, " members, each ", V::describe_values()]
+    }
+    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        let text = unquote(json);
+        let Some(members) = json::members(&text).filter(|members| members.len() <= MAX) else {
+            mistakes.add_value::<Self>(json);
+            return None;
+        };
+        let (mut map, count) = (BTreeMap::new(), members.len());
+        for (name, value) in members {
+            let (from, step) = (mistakes.next(), Step::Name(Echo::of(&name)));
+            let read = V::read_parts(value.get(), mistakes);
+            mistakes.place(from, &step);
+            match (map.entry(name.into_owned()), read) {
+                (Entry::Occupied(_), _) => mistakes.add_at(&step, || " is given more than once".into()),
+                (Entry::Vacant(entry), Some(value)) => drop(entry.insert(value)),
+                (Entry::Vacant(_), None) => {}
+            }
+        }
+        (map.len() == count).then_some(Self(map))
+    }
 }
 
-/// Checks free JSON against the contract.
-pub fn check_json(text: &str, max_bytes: usize, allowed: &'static str) -> Result<Box<str>, NotAllowed> {
-    let is_allowed = text.len() <= max_bytes && json::is_plain_object(text, JSON_LEVELS);
-    if is_allowed { Ok(text.into()) } else { Err(NotAllowed(allowed)) }
+/// The text of any JSON object of at most `MAX` bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeJson<const MAX: usize>(Box<str>);
+
+impl<const MAX: usize> FreeJson<MAX> {
+    /// Checks a text.
+    ///
+    /// # Errors
+    /// It is no JSON object, too long, too deep, or has a name twice.
+    pub fn new(text: &str) -> Result<Self, NotAllowed> {
+        let is_allowed = text.len() <= MAX && json::is_plain_object(text, JSON_LEVELS);
+        if is_allowed { Ok(Self(text.into())) } else { Err(NotAllowed("a JSON object within its limits")) }
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
-/// Writes free JSON as it is.
-pub fn serialize_json<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
-    json::read::<&RawValue>(text).map_err(S::Error::custom)?.serialize(to)
+impl<const MAX: usize> Argument for FreeJson<MAX> {
+    const SHOWN: Shown = Shown::Digest;
+    fn read(json: &str) -> Option<Self> {
+        Self::new(&unquote(json)).ok()
+    }
+    fn describe_values() -> Words {
+        words!["a JSON object of at most ", MAX, " bytes"]
+    }
+}
+
+impl<const MAX: usize> Serialize for FreeJson<MAX> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        json::read::<&RawValue>(&self.0).map_err(S::Error::custom)?.serialize(to)
+    }
 }
 
 /// The value of an optional argument for which null differs from absent.
