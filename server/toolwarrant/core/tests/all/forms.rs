@@ -175,8 +175,12 @@ fn hostile_values_are_refused_within_the_bounds_of_a_refusal() {
             Err(refused) => assert!(refused.what.as_str().len() < 8_000, "{start}: {}", refused.what.as_str().len()),
         }
     }
-    let edits = format!(r#"{{"note_id":"n-1","edits":[{}]}}"#, many(r#"{"a":1,"b":2}"#, 50));
-    let refused = refusal(&edits);
+    let edits = |edit: &str, count| format!(r#"{{"note_id":"n-1","edits":[{}]}}"#, many(edit, count));
+    let sound = r#"{"oldText":"a","newText":"b"}"#;
+    assert!(parse::<PreviewNoteArgs>(&edits(sound, 50)).is_ok());
+    let refused = refusal(&edits(sound, 51));
+    assert_eq!(refused, "`edits`: what was sent is not a list of at most 50, each item an object");
+    let refused = refusal(&edits(r#"{"a":1,"b":2}"#, 50));
     assert!(refused.contains("`edits[7].newText` is required") && refused.ends_with("and 168 more"), "{refused}");
 }
 
