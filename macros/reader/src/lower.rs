@@ -9,7 +9,6 @@ mod errors;
 mod fields;
 mod formerly;
 mod generated;
-mod kinds;
 mod prose;
 mod require;
 mod tools;

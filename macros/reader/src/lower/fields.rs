@@ -1,7 +1,6 @@
 //! Checks that the flags and the limits of a field fit each other, its type and its place.
 
 use super::require::at;
-use super::types::{FieldPlace, any_text, is_free};
 use crate::fit;
 use crate::model::{Kind, NamedType, Type};
 use crate::raw::{self, At};
@@ -10,6 +9,14 @@ use crate::rules::Rule;
 use serde_json::Value;
 use std::ops::Range;
 use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldPlace {
+    Argument,
+    /// Of an object that only arguments have.
+    ArgumentPart,
+    Result,
+}
 
 /// The most levels of objects in an argument.
 const LEVELS: usize = 4;
@@ -151,5 +158,19 @@ pub(super) fn is_text(ty: &Type) -> bool {
         Type::String => true,
         Type::Named(named) => matches!(named.kind, Kind::String(_) | Kind::Text(_)),
         _ => false,
+    }
+}
+
+/// Returns true for lines of text, and for members that no contract names.
+pub(super) fn is_free(ty: &Type) -> bool {
+    let is = |named: &Arc<NamedType>| matches!(named.kind, Kind::Text(_) | Kind::Map { .. } | Kind::Json(_));
+    ty.element().as_named().is_some_and(is)
+}
+
+pub(super) fn any_text(ty: &Type) -> bool {
+    match ty.element() {
+        Type::String => true,
+        Type::Named(named) if matches!(&named.kind, Kind::String(rule) if rule.charset.is_empty()) => true,
+        _ => is_free(ty),
     }
 }

@@ -4,12 +4,14 @@
 //! shows other values as an [`Echo`]. Start at [`parse`].
 
 mod mistakes;
+mod nullable;
 mod parts;
 
 pub use mistakes::Mistakes;
-pub use parts::{AtMost, FreeJson, FreeMap, Nullable, read_object};
+pub use nullable::Nullable;
+pub use parts::{AtMost, FreeJson, FreeMap, read_object};
 
-use mistakes::Step;
+use mistakes::{MAX_LISTED, Step};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -23,8 +25,6 @@ use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::{hex, words};
 use toolwarrant_common::{MAX_INTEGER, nearest};
 use zeroize::Zeroize;
-
-const MAX_LISTED: usize = 32;
 
 /// Longest name that can be a misspelt argument, in bytes.
 const MAX_NAME: usize = 64;
@@ -48,10 +48,14 @@ pub trait Argument: Sized {
     fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         let read = Self::read(json);
         if read.is_none() {
-            mistakes.add_value::<Self>(json);
+            add_value::<Self>(json, mistakes);
         }
         read
     }
+}
+
+fn add_value<T: Argument>(json: &str, mistakes: &mut Mistakes) {
+    mistakes.add_value((T::SHOWN == Shown::AsSent).then_some(json), T::describe_values);
 }
 
 /// How an argument appears in the audit. A refusal repeats only one that appears as it was sent.

@@ -1,8 +1,9 @@
 //! The mistakes in arguments, each with its place: `edits[2].oldText`.
 
-use super::{Argument, MAX_LISTED, Shown};
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
+
+pub(super) const MAX_LISTED: usize = 32;
 
 /// The mistakes found so far, as many as a refusal lists.
 #[derive(Debug, Default)]
@@ -55,11 +56,12 @@ impl Mistakes {
         self.place(from, step);
     }
 
-    pub(super) fn add_value<T: Argument>(&mut self, json: &str) {
-        let is_hidden = T::SHOWN != Shown::AsSent || self.hides_values;
+    /// Adds a value that is not allowed, with the text that may be shown.
+    pub(super) fn add_value(&mut self, sent: Option<&str>, allowed: fn() -> Words) {
+        let sent = sent.filter(|_| !self.hides_values);
         self.add(|| {
-            let sent = if is_hidden { "what was sent".into() } else { words![Echo::of(json)] };
-            words![": ", sent, " is not ", T::describe_values()]
+            let sent = sent.map_or("what was sent".into(), |sent| words![Echo::of(sent)]);
+            words![": ", sent, " is not ", allowed()]
         });
     }
 

@@ -2,7 +2,7 @@
 //! as a string of JSON, which is read once as what it contains.
 
 use super::mistakes::Step;
-use super::{Argument, Arguments, Mistakes, NotAllowed, Reader, Shown, names, read_text};
+use super::{Argument, Arguments, Mistakes, NotAllowed, Reader, Shown, add_value, names, read_text};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -53,7 +53,7 @@ fn read_list<T: Argument, L: Argument>(json: &str, max: usize, mistakes: &mut Mi
     let text = unquote(json);
     let items: Option<Vec<&RawValue>> = json::read(&text).ok();
     let Some(items) = items.filter(|items| items.len() <= max) else {
-        mistakes.add_value::<L>(json);
+        add_value::<L>(json, mistakes);
         return None;
     };
     let mut read = Vec::with_capacity(items.len());
@@ -70,7 +70,7 @@ fn read_list<T: Argument, L: Argument>(json: &str, max: usize, mistakes: &mut Mi
 pub fn read_object<A: Arguments + Argument>(json: &str, mistakes: &mut Mistakes) -> Option<A> {
     let text = unquote(json);
     let Some(members) = json::members(&text) else {
-        mistakes.add_value::<A>(json);
+        add_value::<A>(json, mistakes);
         return None;
     };
     let mut reader = Reader { members, mistakes: mem::take(mistakes), ..Reader::default() };
@@ -121,7 +121,7 @@ impl<V: Argument, const MAX: usize> Argument for FreeMap<V, MAX> {
     fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         let text = unquote(json);
         let Some(members) = json::members(&text).filter(|members| members.len() <= MAX) else {
-            mistakes.add_value::<Self>(json);
+            add_value::<Self>(json, mistakes);
             return None;
         };
         let (mut map, count) = (BTreeMap::new(), members.len());
@@ -173,33 +173,5 @@ impl<const MAX: usize> Argument for FreeJson<MAX> {
 impl<const MAX: usize> Serialize for FreeJson<MAX> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         json::read::<&RawValue>(&self.0).map_err(S::Error::custom)?.serialize(to)
-    }
-}
-
-/// The value of an optional argument for which null differs from absent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Nullable<T> {
-    /// The client sent null.
-    Null,
-    /// The client sent a value.
-    Value(T),
-}
-
-impl<T> Nullable<T> {
-    /// Changes the value.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Nullable<U> {
-        match self {
-            Self::Null => Nullable::Null,
-            Self::Value(value) => Nullable::Value(change(value)),
-        }
-    }
-}
-
-impl<T: Serialize> Serialize for Nullable<T> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => to.serialize_none(),
-            Self::Value(value) => value.serialize(to),
-        }
     }
 }
