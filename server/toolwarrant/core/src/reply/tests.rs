@@ -174,7 +174,8 @@ fn a_value_that_is_no_json_fails_its_answer_and_takes_no_budget() {
 #[test]
 fn a_body_leaves_the_object_for_a_block_of_its_own_and_is_made_from_a_value_alone() {
     let page = Page { rows: Vec::new(), next: Some("a \"b\"\n".to_owned()), more: Vec::new() };
-    let to = |frame| Recipient { body: Some(BodyDef { field: "next", is_picture: false }), ..frame.into() };
+    let body = Some(BodyDef { field: "next", is_picture: false });
+    let to = |frame: Frame<'static>| Recipient { body, ..frame.into() };
     let bytes = |frame| Bytes::from(Reply::from(page.clone()).answer(to(frame)).expect("JSON"));
     let whole = serde_json::to_string(&page).expect("JSON");
     assert_eq!(bytes(Frame::Plain), whole);
