@@ -34,7 +34,7 @@ pub struct LineOperator {
 }
 
 impl AuditLine {
-    /// Reads a line. A member of another form is absent.
+    /// Reads a line. All members of a line of another form are absent.
     #[must_use]
     pub fn of(line: &Value) -> Self {
         json::convert(line).unwrap_or_default()

@@ -83,8 +83,7 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result
     // It sorts after all files of the day.
     let end = end.map(|day| TrailPlace { day: format!("{day}~"), offset: 0 });
     let until = until.map(|until| until.to_string());
-    let wanted = Wanted { app, key, tool, target, outcome, request, task, operator };
-    let finders = wanted.finders();
+    let wanted = Wanted::new([app, key, tool, target, outcome, request, task, operator]);
     let since = since.map(|since| since.ago(now).to_string());
     let (mut lines, mut back_to) = (Vec::new(), None);
     let found = read(context.folder.join(AUDIT), move |folder| {
@@ -98,7 +97,7 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result
             }
             back_to = time.map(str::to_owned).or(back_to.take());
             if !is_before(&since) && (until.is_none() || is_before(&until)) {
-                lines.extend(wanted.parse(&finders, line));
+                lines.extend(wanted.parse(line));
             }
             if lines.len() < limit as usize { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
@@ -117,42 +116,28 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result
     Ok(AuditPage { lines, examined_bytes: bytes, examined_back_to: back_to, next })
 }
 
-struct Wanted {
-    app: Option<String>,
-    key: Option<String>,
-    tool: Option<String>,
-    target: Option<String>,
-    outcome: Option<String>,
-    request: Option<String>,
-    task: Option<String>,
-    operator: Option<String>,
-}
+/// The values that a line must have, in the order of [`Self::parse`].
+struct Wanted([Option<String>; 8], Vec<Finder<'static>>);
 
 impl Wanted {
-    fn finders(&self) -> Vec<Finder<'static>> {
-        let Self { app, key, tool, target, outcome, request, task, operator } = self;
-        let wanted = [app, key, tool, target, outcome, request, task, operator].into_iter().flatten();
-        wanted.map(|value| Finder::new(&Value::from(value.as_str()).to_string()).into_owned()).collect()
+    fn new(wanted: [Option<String>; 8]) -> Self {
+        let finder = |value: &String| Finder::new(&Value::from(value.as_str()).to_string()).into_owned();
+        let finders = wanted.iter().flatten().map(finder).collect();
+        Self(wanted, finders)
     }
 
     /// Searches for the bytes first, because that is cheaper than parsing.
-    fn parse(&self, finders: &[Finder<'_>], line: &[u8]) -> Option<Value> {
+    fn parse(&self, line: &[u8]) -> Option<Value> {
+        let Self(wanted, finders) = self;
         if !finders.iter().all(|finder| finder.find(line).is_some()) {
             return None;
         }
         let parsed: Value = json::read_bytes(line).ok()?;
-        let found = AuditLine::of(&parsed);
-        let is = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
-        let operator = found.operator.map(|operator| operator.name);
-        let fits = is(&self.app, &found.application)
-            && is(&self.key, &found.key_id)
-            && is(&self.tool, &found.tool)
-            && (is(&self.target, &found.target) || is(&self.target, &found.object))
-            && is(&self.outcome, &found.outcome)
-            && is(&self.request, &found.request_id)
-            && is(&self.task, &found.task_id)
-            && is(&self.operator, &operator);
-        fits.then_some(parsed)
+        let AuditLine { application, key_id, tool, target, object, outcome, request_id, task_id, operator, .. } =
+            AuditLine::of(&parsed);
+        let operator = operator.map(|operator| operator.name);
+        let found = [application, key_id, tool, target.or(object), outcome, request_id, task_id, operator];
+        wanted.iter().zip(&found).all(|(wanted, found)| wanted.is_none() || wanted == found).then_some(parsed)
     }
 }
 
