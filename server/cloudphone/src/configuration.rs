@@ -13,7 +13,7 @@ use adb::AdbTable;
 use armcloud::ArmcloudTable;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwarrant::config::{Config, ConfigError, ConfigTable, Findings, Spanned};
+use toolwarrant::config::{Config, ConfigError, ConfigTable, Spanned};
 
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
 
@@ -100,10 +100,18 @@ fn judge(config: &Config) -> Result<Value, ConfigError> {
     Ok(platforms(config)?.into_iter().map(shown).collect())
 }
 
-fn check_number(name: &str, (usual, most): (u32, u32), written: Option<Spanned<u32>>, found: &mut Findings<'_>) -> u32 {
-    let given = written.as_ref().map_or(usual, |number| *number.get_ref());
-    if let Some(number) = written.filter(|number| !(1..=most).contains(number.get_ref())) {
-        found.add(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed")));
+fn check_number(
+    config: &Config,
+    name: &str,
+    (usual, most): (u32, u32),
+    written: Option<Spanned<u32>>,
+) -> Result<u32, ConfigError> {
+    let Some(number) = written else { return Ok(usual) };
+    let given = *number.get_ref();
+    match (1..=most).contains(&given) {
+        true => Ok(given),
+        false => {
+            Err(config.mistake(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed"))))
+        }
     }
-    given
 }

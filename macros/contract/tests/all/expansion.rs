@@ -53,7 +53,7 @@ fn contract(service: &str) -> Contract {
 
 #[test]
 fn the_document_of_v1_has_open_arguments_and_closed_results() {
-    let document = openapi(&contract("notes"));
+    let document = openapi(&contract("forms"));
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["Edit"]["required"], json!(["oldText", "newText"]));
     assert_eq!(
