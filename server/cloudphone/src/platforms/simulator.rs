@@ -229,7 +229,7 @@ impl Sim {
 impl PhoneAt {
     /// Keeps the last flags while the phone cannot be read.
     fn reading(&self) -> DeviceReading {
-        let Self { index, part, spec, power, boots: _, proxy, last: _, readable, until: _ } = self;
+        let Self { index, part, spec, power, boots: _, proxy: _, is_off: _, last: _, readable, until: _ } = self;
         let running = match power {
             DeviceState::Running => Flag::Offered,
             _ if *part == Part::Unreadable => Flag::Offered,
@@ -247,7 +247,7 @@ impl PhoneAt {
             spec: spec.clone(),
             power_actions: Cow::Borrowed(PowerAction::ALL),
             proxy_schemes: Cow::Borrowed(ProxyScheme::ALL),
-            proxy: proxy.clone().filter(|_| *readable),
+            proxy: self.proxy_in_use().filter(|_| *readable).cloned(),
             session_modes: Cow::Borrowed(SessionMode::ALL),
             paces: Paces::default(),
         };

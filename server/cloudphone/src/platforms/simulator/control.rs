@@ -125,7 +125,7 @@ impl Sim {
     pub(super) fn leaves_from(&self, id: &DeviceId, through: Option<Proxy>) -> Result<IpAddr, Unreachable> {
         let phone = self.awake(id)?;
         let is_leak = through.is_none() && phone.part == Part::Leaking;
-        let through = through.or_else(|| phone.proxy.clone()).filter(|_| !is_leak);
+        let through = through.or_else(|| phone.proxy_in_use().cloned()).filter(|_| !is_leak);
         Ok(match through {
             None => Network::Phones.address(phone.index.into()),
             Some(_) if phone.part == Part::Rotating => {

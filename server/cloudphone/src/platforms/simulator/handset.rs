@@ -2,8 +2,10 @@
 
 use crate::phones::port::{Point, ScreenInput, ScreenKey};
 
-pub(super) const NOTES: Area = Area { x: 132, y: 376, width: 96, height: 112 };
+pub(super) const NOTES: Area = Area { x: 64, y: 376, width: 96, height: 112 };
+pub(super) const SETTINGS: Area = Area { x: 200, y: 376, width: 96, height: 112 };
 const BACK: Area = Area { x: 0, y: 40, width: 112, height: 56 };
+pub(super) const SWITCH: Area = Area { x: 16, y: 108, width: 328, height: 108 };
 
 /// In characters. The latest stay.
 const NOTE_MAX: usize = 300;
@@ -20,26 +22,33 @@ pub(super) enum App {
     #[default]
     Home,
     Notes,
+    Settings,
 }
 
 impl ScreenState {
-    pub(super) fn take(&mut self, input: &ScreenInput) {
+    /// Returns true if the switch of the proxy was touched.
+    pub(super) fn take(&mut self, input: &ScreenInput) -> bool {
         match input {
             ScreenInput::Key(ScreenKey::Power) => self.sleeps = !self.sleeps,
             ScreenInput::Key(ScreenKey::Wake) => self.sleeps = false,
-            _ if self.sleeps => return,
+            _ if self.sleeps => return false,
             _ => {}
         }
         match (self.app, input) {
             (_, ScreenInput::Key(ScreenKey::Home | ScreenKey::Back | ScreenKey::Recents)) => self.app = App::Home,
             (_, ScreenInput::Swipe { from, to, .. }) if is_swipe_home(*from, *to) => self.app = App::Home,
             (App::Home, ScreenInput::Touch(point)) if NOTES.has(*point) => self.app = App::Notes,
-            (App::Notes, ScreenInput::Touch(point)) if BACK.has(*point) => self.app = App::Home,
+            (App::Home, ScreenInput::Touch(point)) if SETTINGS.has(*point) => self.app = App::Settings,
+            (App::Notes | App::Settings, ScreenInput::Touch(point)) if BACK.has(*point) => {
+                self.app = App::Home;
+            }
+            (App::Settings, ScreenInput::Touch(point)) => return SWITCH.has(*point),
             (App::Notes, ScreenInput::Text(typed)) => self.write(typed.as_str()),
             (App::Notes, ScreenInput::Key(ScreenKey::Enter)) => self.write("\n"),
             (App::Notes, ScreenInput::Key(ScreenKey::Backspace)) => drop(self.note.pop()),
             _ => {}
         }
+        false
     }
 
     fn write(&mut self, text: &str) {

@@ -22,6 +22,9 @@ const TRANSITION: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct WrittenPhone {
     pub(super) taken: Vec<TakenCommand>,
+    /// When its proxy was last switched off by hand. It is on again after the next command about
+    /// the proxy, and after a restart of this program.
+    pub(super) switched_off: Option<Timestamp>,
     /// With the number of boots after which it was used.
     pub(super) screen: (u64, ScreenState),
 }
@@ -53,7 +56,9 @@ pub(super) struct PhoneAt {
     pub(super) spec: Arc<DeviceSpec>,
     pub(super) power: DeviceState,
     pub(super) boots: u64,
+    /// In use, or switched off by hand.
     pub(super) proxy: Option<Proxy>,
+    pub(super) is_off: bool,
     /// Power and boots once all commands have acted.
     pub(super) last: (DeviceState, u64),
     pub(super) readable: bool,
@@ -67,20 +72,26 @@ impl PhoneAt {
         let (readable, until) = part.readable(seed, index, now);
         let (power, proxy) = (part.power(), part.proxy());
         let last = (power, 0);
-        let phone = Self { index, part, spec, power, boots: 0, proxy, last, readable, until };
+        let phone = Self { index, part, spec, power, boots: 0, proxy, is_off: false, last, readable, until };
         if let Some(written) = written { phone.apply_commands(written, now) } else { phone }
     }
 
-    fn apply_commands(mut self, WrittenPhone { taken, screen: _ }: &WrittenPhone, now: Timestamp) -> Self {
+    fn apply_commands(
+        mut self,
+        WrittenPhone { taken, switched_off, screen: _ }: &WrittenPhone,
+        now: Timestamp,
+    ) -> Self {
         let has_acted = |taken: &&TakenCommand| taken.effect.is_some_and(|effect| effect.at <= now);
         if let Some(PhoneEffect { running, boots, .. }) = taken.iter().rfind(has_acted).and_then(|taken| taken.effect) {
             (self.power, self.boots) = (power(running), boots);
         }
-        if let Some(TakenCommand { command, .. }) =
-            taken.iter().rfind(|taken| has_acted(taken) && taken.is_about_proxy())
-        {
+        let about_proxy = taken.iter().rfind(|taken| has_acted(taken) && taken.is_about_proxy());
+        if let Some(TakenCommand { command, .. }) = about_proxy {
             self.proxy = if let Command::SetProxy(args) = command { Some(proxy(args)) } else { None };
         }
+        let proxy_since = about_proxy.and_then(|taken| taken.effect).map(|effect| effect.at);
+        self.is_off = switched_off.is_some_and(|off| proxy_since.is_none_or(|since| since <= off));
+
         let mut shown = None;
         self.last = (self.power, self.boots);
         for effect in taken.iter().filter_map(|taken| taken.effect).filter(|effect| effect.at > now) {
@@ -97,6 +108,10 @@ impl PhoneAt {
         }
         self.power = shown.unwrap_or(self.power);
         self
+    }
+
+    pub(super) fn proxy_in_use(&self) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|_| !self.is_off)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The pictures of simulated phones, as SVG without scripts, styles and references. Text from
 //! outside gets in through [`escape`] only.
 
-use super::handset::{App, Area, NOTES, ScreenState};
+use super::handset::{App, Area, NOTES, SETTINGS, SWITCH, ScreenState};
 use crate::phones::contract::{DeviceState, Proxy};
 use crate::phones::port::{DeviceReading, Still, StillSize};
 use std::net::IpAddr;
@@ -26,6 +26,8 @@ pub(super) struct Picture<'a> {
     pub(super) now: Timestamp,
     pub(super) phone: &'a DeviceReading,
     pub(super) address: Option<IpAddr>,
+    /// In use, or switched off.
+    pub(super) set_proxy: Option<Proxy>,
     pub(super) screen: ScreenState,
 }
 
@@ -35,6 +37,7 @@ impl Picture<'_> {
             (Some(DeviceState::Running), _) if self.screen.sleeps => return Still::svg(BLACK.to_owned(), SIZE),
             (Some(DeviceState::Running), App::Home) => ("#223058", "#fff", self.home()),
             (Some(DeviceState::Running), App::Notes) => ("#eef1f6", INK, self.notes()),
+            (Some(DeviceState::Running), App::Settings) => ("#eef1f6", INK, self.settings()),
             (Some(DeviceState::Stopping), _) => ("#10131c", "#fff", waiting("Shutting down…")),
             _ => ("#10131c", "#fff", waiting("Starting…")),
         };
@@ -67,14 +70,17 @@ impl Picture<'_> {
             label(32, 250, "Proxy"),
             value(276, &self.phone.proxy.as_ref().map_or_else(|| "none".to_owned(), proxy_text)),
         ];
-        let Area { x, y, .. } = NOTES;
-        let icon = format!(
-            r##"<g transform="translate({x} {y})"><rect x="12" y="6" width="72" height="72" rx="20" fill="#f5a524"/><g stroke="#fff" stroke-width="5" stroke-linecap="round"><path d="M32 30h32M32 42h32M32 54h20"/></g></g>"##
-        ) + &text(x + 48, y + 104, 16, r##"text-anchor="middle" fill="#fff""##, "Notes");
+        let icons = [(&NOTES, "#f5a524", "Notes", NOTES_ICON), (&SETTINGS, "#5b6ee1", "Settings", SETTINGS_ICON)];
+        let icons = icons.map(|(Area { x, y, .. }, fill, name, drawing)| {
+            let name = text(x + 48, y + 104, 16, r##"text-anchor="middle" fill="#fff""##, name);
+            format!(
+                r##"<g transform="translate({x} {y})"><rect x="12" y="6" width="72" height="72" rx="20" fill="{fill}"/><g stroke="#fff" stroke-width="5" stroke-linecap="round" fill="{fill}">{drawing}</g></g>{name}"##
+            )
+        });
         format!(
             r##"{name}<circle cx="30" cy="121" r="5" fill="#4ade80"/>{state}{card}{}<path d="M32 226h296" stroke="#dde2ec"/>{}"##,
             rows.concat(),
-            icon
+            icons.concat()
         )
     }
 
@@ -92,7 +98,27 @@ impl Picture<'_> {
             lines.collect::<String>()
         )
     }
+
+    fn settings(&self) -> String {
+        let (track, knob, about) = match (&self.set_proxy, &self.phone.proxy) {
+            (None, _) => ("#d5dae4", 286, "no proxy is set"),
+            (Some(_), None) => ("#7d879a", 286, "off"),
+            (Some(_), Some(_)) => (LINK, 310, "on"),
+        };
+        let proxy = self.set_proxy.as_ref().map_or_else(String::new, |set| value(181, &proxy_text(set)));
+        format!(
+            r##"{}{}{}{}{proxy}<rect x="272" y="124" width="52" height="30" rx="15" fill="{track}"/><circle cx="{knob}" cy="139" r="11" fill="#fff"/>"##,
+            header("Settings"),
+            card(&SWITCH),
+            text(32, 138, 17, &format!(r#"fill="{INK}""#), "Proxy"),
+            label(32, 158, about),
+        )
+    }
 }
+
+const NOTES_ICON: &str = r#"<path d="M32 30h32M32 42h32M32 54h20"/>"#;
+const SETTINGS_ICON: &str =
+    r#"<path d="M30 32h36M30 52h36"/><circle cx="56" cy="32" r="6"/><circle cx="40" cy="52" r="6"/>"#;
 
 fn waiting(what: &str) -> String {
     text(180, 330, 20, r##"text-anchor="middle" fill="#dbe4ff""##, what)

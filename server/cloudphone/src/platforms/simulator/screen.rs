@@ -17,7 +17,7 @@ impl Screen for Sim {
             let (phone, screen) = self.read_lit(&self.phones(), id)?;
             let address = self.leaves_from(id, None).ok();
             let now = self.clock.now();
-            Ok(Picture { now, phone: &phone.reading(), address, screen }.draw())
+            Ok(Picture { now, phone: &phone.reading(), address, set_proxy: phone.proxy, screen }.draw())
         })
     }
 
@@ -28,8 +28,12 @@ impl Screen for Sim {
             if phone.power != DeviceState::Running {
                 return Err(Unreachable("the phone does not run".into()).into());
             }
-            screen.take(input);
-            phones.write(phone.index).screen = (phone.boots, screen);
+            let is_switched = screen.take(input) && phone.proxy.is_some();
+            let written = phones.write(phone.index);
+            written.screen = (phone.boots, screen);
+            if is_switched {
+                written.switched_off = (!phone.is_off).then(|| self.clock.now());
+            }
             Ok(())
         })
     }

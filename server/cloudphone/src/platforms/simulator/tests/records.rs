@@ -33,12 +33,17 @@ async fn observe_all(sim: &Sim) -> Vec<ObservedPhone> {
 }
 
 #[tokio::test]
-async fn a_restart_restores_every_command_without_its_login() {
+async fn a_restart_restores_every_command_without_its_login_and_forgets_what_was_switched_by_hand() {
     let ((_folder, path), clock, mut random) = (place(), Clock::manual(NOW), SplitMix(1));
     let sim = open(&path, &clock).unwrap();
     play(&sim, &mut random, 200, 6_000).await;
     let (again, shown) = (open(&path, &clock).unwrap(), observe_all(&sim).await);
     assert_eq!((list_commands(&sim), &shown), (list_commands(&again), &observe_all(&again).await));
+    let runs_with_proxy = |phone: &DeviceSnapshot| phone.proxy.is_some() && phone.state() == DeviceState::Running;
+    let index = (1..40).find(|index| runs_with_proxy(&read(&again, *index))).unwrap();
+    screens::touch_switch(&again, index).await;
+    assert!(observe_all(&again).await != shown);
+    assert_eq!(observe_all(&open(&path, &clock).unwrap()).await, shown);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains("proxy.example.com") && text.lines().count() > 100);
     for text in [text, format!("{:?}", list_commands(&sim))] {

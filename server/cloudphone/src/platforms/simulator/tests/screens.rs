@@ -2,15 +2,24 @@
 
 use super::*;
 use crate::phones::port::{Screen, ScreenError};
+use crate::platforms::simulator::fleet::Network;
 use serde_json::{Value, json};
 use toolwarrant::base::json;
 use toolwarrant::text::deceives;
 
-const NOTES: [u32; 2] = [180, 420];
+const NOTES: [u32; 2] = [112, 420];
+const SETTINGS: [u32; 2] = [248, 420];
 const BACK: [u32; 2] = [40, 70];
+const SWITCH: [u32; 2] = [298, 135];
 
 async fn put(sim: &Sim, index: u32, input: Value) -> Result<(), ScreenError> {
     sim.input(&device_id(index), &json::convert(&input).unwrap()).await
+}
+
+pub(super) async fn touch_switch(sim: &Sim, index: u32) {
+    for [x, y] in [BACK, SETTINGS, SWITCH, BACK] {
+        put(sim, index, json!({"touch": {"x": x, "y": y}})).await.unwrap();
+    }
 }
 
 async fn draw(sim: &Sim, index: u32) -> String {
@@ -23,7 +32,7 @@ async fn check(sim: &Sim, index: u32, shown: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_person_types_a_note_and_sees_the_proxy_that_a_command_sets() {
+async fn a_person_types_a_note_and_switches_a_proxy_off_until_a_command_sets_one() {
     let sim = sim(3, 12);
     check(&sim, 1, &["08:00 UTC", "Phone 1", "Running", "2001:db8::1", "none"]).await;
     let swipe = json!({"swipe": {"from": {"x": 180, "y": 630}, "to": {"x": 180, "y": 300}, "milliseconds": 100}});
@@ -39,7 +48,17 @@ async fn a_person_types_a_note_and_sees_the_proxy_that_a_command_sets() {
         assert_eq!(!draw(&sim, 1).await.contains(">Notes<"), is_black, "{key}");
     }
     put(&sim, 1, swipe).await.unwrap();
-    check(&sim, 1, &["Notes"]).await;
+    put(&sim, 1, json!({"touch": {"x": SETTINGS[0], "y": SETTINGS[1]}})).await.unwrap();
+    check(&sim, 1, &["no proxy is set"]).await;
+
+    let on = observe(&sim, 10).await;
+    touch_switch(&sim, 10).await;
+    check(&sim, 10, &["2001:db8::a", "none"]).await;
+    let off = observe(&sim, 10).await;
+    assert_eq!(off, (on.0, on.1, None, Some(Network::Phones.address(10)), on.4.clone()));
+    touch_switch(&sim, 10).await;
+    assert_eq!((observe(&sim, 10).await, sim.deeds_of(&device_id(10))), (on, Vec::new()));
+    touch_switch(&sim, 10).await;
     send(&sim, 1, 10, "set_proxy").await;
     wait(&sim, 5_000);
     assert_eq!(read(&sim, 10).proxy.as_ref().unwrap().host.as_str(), "proxy.example.com");
@@ -90,7 +109,7 @@ async fn a_drawing_is_well_formed_after_any_input_and_with_any_text() {
         let mut point = || json!({"x": random.below(400), "y": random.below(700)});
         let swipe = json!({"swipe": {"from": point(), "to": point(), "milliseconds": 1}});
         let keys = ["home", "enter", "backspace", "up", "power", "wake"].map(|key| json!({"key": key}));
-        let touches = [NOTES, NOTES, BACK].map(|[x, y]| json!({"touch": {"x": x, "y": y}}));
+        let touches = [NOTES, NOTES, SETTINGS, SWITCH, BACK].map(|[x, y]| json!({"touch": {"x": x, "y": y}}));
         let inputs = [&[typed, swipe, json!({"touch": point()})], &keys[..], &touches[..]].concat();
         put(&sim, 12, inputs[random.below(inputs.len() as u64) as usize].clone()).await.unwrap();
         check_svg(&draw(&sim, 12).await);
