@@ -380,7 +380,12 @@ fn map_values(
     };
     let ty = types.ty(TYPES, &written.with(name.to_owned()), report)?;
     if matches!(ty, Type::List(_) | Type::Url | Type::Picture) {
-        report.add(Rule::Bounds, at(TYPES, written.span()), "the values of a map are no lists, addresses or pictures", None);
+        report.add(
+            Rule::Bounds,
+            at(TYPES, written.span()),
+            "the values of a map are no lists, addresses or pictures",
+            None,
+        );
     }
     if place == FieldPlace::Result && ty.as_named().is_some() && any_text(&ty) && !is_free(&ty) {
         let help = Some("give it a `charset`, or use `string` or a text".to_owned());

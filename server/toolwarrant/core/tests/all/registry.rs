@@ -6,10 +6,10 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Credentials, Grants};
-use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, Origin, Role, StoredAct};
+use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
-use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, RequestCount, SecretRow, SecretUse, Stored};
+use toolwarrant_core::store::{DirectoryStore, KeyRow, SecretRow};
 use toolwarrant_memory::Memory;
 
 use crate::contract::CATALOGUE;
