@@ -266,9 +266,8 @@ tables!(
     /// A field of an object or an argument of a tool.
     Field {
         /// `string`, `integer`, `boolean`, `timestamp`, a named type, or one of these in brackets
-        /// for a list. Results can also have `url`, which is an https address, and `picture`, which is
-        /// a PNG or a JPEG. The framework has named types of its own, such as `TaskId` and
-        /// `TaskStatus`.
+        /// for a list. Results can also have `url`, an https address, and `picture`, a PNG or JPEG.
+        /// The framework has named types of its own, such as `TaskId` and `TaskStatus`.
         r#type: At<String>,
         /// Its meaning.
         doc: At<String>,
