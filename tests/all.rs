@@ -90,6 +90,7 @@ mod platforms {
 }
 
 mod services {
+    pub(crate) mod files;
     pub(crate) mod forms;
     pub(crate) mod library;
     pub(crate) mod notes;

@@ -44,6 +44,7 @@ async fn build_all() -> Outside {
         "[type.LampState]\nkind = \"enum\"\ndoc = \"Its state.\"\nvalues.on = \"Lit.\"\n\n[type",
     );
     add_tool(&Lamps::copy(home.path(), "new-tool"));
+    Lamps { folder: home.path().join("files") }.take("files");
     let versions = release_three(home.path());
     for (from, to) in [("services/print_shop/spec", "print_shop/spec"), ("contract/ui", "ui")] {
         copy(&root().join("tests").join(from), &home.path().join(to));
@@ -114,11 +115,15 @@ pub(crate) struct Lamps {
 impl Lamps {
     pub(crate) fn copy(package: &Path, name: &str) -> Self {
         let lamps = Self { folder: package.join(name) };
-        for part in ["spec", "src"] {
-            copy(&root().join("tests/services/outside").join(part), &lamps.path(part));
-        }
-        lamps.name_contract();
+        lamps.take("outside");
         lamps
+    }
+
+    fn take(&self, service: &str) {
+        for part in ["spec", "src"] {
+            copy(&root().join("tests/services").join(service).join(part), &self.path(part));
+        }
+        self.name_contract();
     }
 
     pub(crate) fn name_contract(&self) {

@@ -58,8 +58,8 @@ const STDIO: &str = "stdio";
 /// Comes before the name of a toolset in the name of an application of `stdio`.
 const OF_TOOLSET: char = '+';
 
-/// The application of the clients of `stdio` with these permissions and toolsets. Its name has both,
-/// because each process of a data folder may have its own.
+/// The application of the clients of `stdio` with these permissions and toolsets. Its name has
+/// both, because each process of a data folder may have its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StdioApplication {
     /// Empty if it has all.
