@@ -93,7 +93,12 @@ fn admits_within(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old
 }
 
 fn field_admits(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
-    let may_be_null = |facts: &Facts, key: &str| facts.contains_key(&format!("{key}.nullable"));
+    let is = |facts: &Facts, key: &str, flag: &str| facts.contains_key(&format!("{key}.{flag}"));
+    let is_optional = |facts: &Facts, key: &str| is(facts, key, "optional");
+    let is_same_default = new_facts.get(&format!("{new}.default")) == old_facts.get(&format!("{old}.default"));
+    // Without a number, a list can have any size.
+    let size =
+        |facts: &Facts, key: &str| facts.get(&format!("{key}.max_items")).and_then(Value::as_u64).unwrap_or(u64::MAX);
     let cut = |facts: &Facts, key: &str| {
         let spelled = text(facts, &format!("{key}.type"));
         // Text of others is cut; the whole of it is admitted where it is not.
@@ -101,7 +106,11 @@ fn field_admits(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old)
         (spelled.to_owned(), is_cut)
     };
     let ((new_type, new_cut), (old_type, old_cut)) = (cut(new_facts, new), cut(old_facts, old));
-    (may_be_null(new_facts, new) || !may_be_null(old_facts, old))
+    (is(new_facts, new, "nullable") || !is(old_facts, old, "nullable"))
+        && (is_optional(new_facts, new) || !is_optional(old_facts, old))
+        // Without the field, another default is another value.
+        && (is_same_default || !is_optional(old_facts, old))
+        && size(new_facts, new) >= size(old_facts, old)
         && (old_cut || !new_cut)
         && admits_within(depth, (new_facts, &new_type), (old_facts, &old_type))
 }
@@ -128,8 +137,12 @@ fn spell_parts(facts: &Facts, spelled: &str, depth: usize) -> String {
     let (element, below) =
         (spelled.trim_matches(['[', ']']), format!("{}.", table(facts, spelled.trim_matches(['[', ']']))));
     let own = facts.range(below.clone()..).take_while(|(key, _)| key.starts_with(&below));
-    let own = own.map(|(key, value)| (&key[below.len()..], value)).filter(|(key, _)| !key.ends_with("doc"));
+    let own = own.map(|(key, value)| (&key[below.len()..], value));
+    let is_value = |key: &str| key.starts_with("value.");
+    let is_doc = |key: &str| key == "doc" || key.ends_with(".doc");
+    let own = own.filter(|(key, _)| is_value(key) || !is_doc(key));
     let own = own.map(|(key, value)| match value.as_str() {
+        _ if is_value(key) => key.to_owned(),
         Some(part) if depth > 0 && (key.ends_with(".type") || key == "values") => {
             format!("{key}={}{}", spell_parts(facts, part, depth - 1), if item(part).is_some() { "[]" } else { "" })
         }

@@ -65,7 +65,8 @@ rules! {
     NoFallback = "no-fallback",
     /// A tool refers only to arguments that it has.
     UnknownArgument = "unknown-argument",
-    /// Each role of the framework is played by exactly one error, which has a code of its own.
+    /// Each role of the framework is played by exactly one error, which has a code of its own. No
+    /// other error has the status of `handed_over`.
     Role = "role",
     /// Permissions do not imply each other in a circle.
     ImpliesCycle = "implies-cycle",

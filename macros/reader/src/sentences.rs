@@ -2,7 +2,7 @@
 //! all of them. The instructions of `initialize`, remedies, next steps and the answers of handlers
 //! are such texts.
 
-use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
+use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec, Type};
 
 /// Permissions are sets: bit `n` is the n-th permission of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +115,12 @@ pub(crate) fn join(sentences: &[SentenceSpec]) -> String {
 }
 
 pub(crate) fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
-    let Kind::Object(fields) = &result.kind else { return false };
-    fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
+    let within = |ty: &Type| ty.element().as_named().is_some_and(|inner| shows(inner, such));
+    match &result.kind {
+        Kind::Object(fields) => fields.iter().any(|field| such(field) || within(&field.ty)),
+        Kind::Map { values, .. } => within(values),
+        _ => false,
+    }
 }
 
 fn bit(tool: &ToolSpec) -> u64 {

@@ -18,6 +18,9 @@ type RawError<'a> = (&'a At<String>, &'a raw::Error);
 
 const SERVER_ERROR: i32 = -32000;
 
+/// The status that makes a balancer repeat a request.
+const HANDED_OVER: u16 = 425;
+
 pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Report) -> Vec<Arc<ErrorCode>> {
     let own = &files.errors.error;
     let mut played: HashMap<&str, RawError<'_>> = HashMap::new();
@@ -68,7 +71,7 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
 }
 
 fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Report) {
-    let raw::Error { role: _, retryable: _, retry_after_seconds, http, jsonrpc: _, meaning, brief, remedy, fields: _ } =
+    let raw::Error { role, retryable: _, retry_after_seconds, http, jsonrpc: _, meaning, brief, remedy, fields: _ } =
         error;
     require_name(ERRORS, code, report);
     for text in [meaning, brief, remedy].into_iter().flatten() {
@@ -83,6 +86,13 @@ fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Repo
     }
     if let Some(http) = http.as_ref().filter(|http| !(400..=599).contains(&***http)) {
         report.add(Rule::Bounds, at(ERRORS, http.span()), "an error's status lies between 400 and 599", None);
+    }
+    let by_code = || files.defaults.error.get(code)?.role.as_ref();
+    let is_hand_over = role.as_ref().or_else(by_code).is_some_and(|role| role.as_str() == "handed_over");
+    if let Some(http) = http.as_ref().filter(|http| (***http == HANDED_OVER) != is_hand_over) {
+        let message = "425 is the status of the role `handed_over` and of no other: balancers repeat the request";
+        let help = if is_hand_over { "leave `http` out" } else { "choose another status" };
+        report.add(Rule::Role, at(ERRORS, http.span()), message, Some(help.to_owned()));
     }
 }
 

@@ -21,6 +21,10 @@ pub(crate) enum FieldPlace {
 /// The most levels of objects in an argument.
 const LEVELS: usize = 4;
 
+/// The most characters of a text in an argument. With 4 bytes each, they leave room for the other
+/// arguments in a request of 1 MiB.
+const TEXT_MAX: usize = 250_000;
+
 pub(super) struct FieldCheck<'a> {
     pub(super) file: usize,
     pub(super) name: &'a At<String>,
@@ -93,6 +97,11 @@ impl FieldCheck<'_> {
                 secret,
                 "`secret` is for texts, which can be wiped: a string, a list of strings, or a url",
             ),
+            (
+                is(secret) && argument && !part && self.is_list_of_texts(),
+                secret,
+                "a list of texts cannot be `secret`; a list of strings, or one text, can",
+            ),
             (is(ours) && is(untrusted), ours, "a text is `ours` or `untrusted`"),
         ];
         for (_, flag, message) in misplaced.into_iter().filter(|(wrong, ..)| *wrong) {
@@ -103,16 +112,22 @@ impl FieldCheck<'_> {
         }
     }
 
+    fn is_list_of_texts(&self) -> bool {
+        let element = self.ty.element();
+        matches!(self.ty, Type::List(_)) && is_text(element) && element.needs_body()
+    }
+
     /// Checks that each value of a stranger has a limit.
     fn check_size(&mut self) {
         let (name, is_list) = (&self.raw.r#type, matches!(self.ty, Type::List(_)));
         if let Some(max) = &self.raw.max_items {
-            if self.place == FieldPlace::Result || !is_list || self.raw.secret.is_some() {
-                self.add(Rule::Field, max.span(), "`max_items` is for lists of arguments", None);
+            if self.place == FieldPlace::Result || !is_list || is(&self.raw.secret) {
+                self.add(Rule::Field, max.span(), "`max_items` is for lists of arguments, and for no secret", None);
             } else if **max == 0 {
                 self.add(Rule::Bounds, max.span(), "must be at least 1", None);
             }
-        } else if self.place != FieldPlace::Result && is_list && self.ty.element().needs_body() {
+        } else if self.place != FieldPlace::Result && is_list && self.ty.element().needs_body() && !is(&self.raw.secret)
+        {
             let help = Some("add `max_items = 50`");
             self.add(Rule::Bounds, name.span(), "a list of such items needs `max_items`", help);
         }
@@ -121,11 +136,25 @@ impl FieldCheck<'_> {
             let message = format!("this argument has {levels} levels of objects; clients take {LEVELS}");
             self.add(Rule::Bounds, name.span(), &message, Some("put the inner members into the outer object"));
         }
+        let mut longest = 0;
+        self.ty.visit(&mut |named| {
+            if let Kind::Text(max) = named.kind {
+                longest = longest.max(max);
+            }
+        });
+        if self.place == FieldPlace::Argument && longest > TEXT_MAX {
+            let message =
+                format!("this argument has a text of {longest} characters; requests have room for {TEXT_MAX}");
+            let help = "lower its `max_length`: a request has at most 1 MiB, and a character up to 4 bytes";
+            self.add(Rule::Bounds, name.span(), &message, Some(help));
+        }
     }
 
     fn check_default(&mut self, default: &At<Value>) {
         let wrong = if !is(&self.raw.optional) {
             "only an `optional` argument has a default".to_owned()
+        } else if is(&self.raw.nullable) {
+            "a `nullable` argument has no default: absent has its own meaning".to_owned()
         } else if is(&self.raw.secret) {
             "a default is no secret: the schema shows it".to_owned()
         } else if !takes_default(self.ty) {

@@ -448,7 +448,9 @@ fn object(
     all.retain(|field| !field.derived);
     if all.iter().any(|field| field.untrusted && is_free(&field.ty)) {
         let mut names = fields.into_iter().flat_map(Named::keys);
-        if let Some(name) = names.find(|name| name.as_str() == "altered") {
+        let own = names.find(|name| name.as_str() == "altered");
+        let included = include.filter(|_| all.iter().any(|field| field.name == "altered"));
+        if let Some(name) = own.or(included) {
             let help = Some("choose another name: the framework counts in it what it writes out".to_owned());
             report.add(Rule::DuplicateName, at(TYPES, name.span()), "`altered` is derived from the texts", help);
         }

@@ -176,7 +176,7 @@ impl Shared {
         if answer.status == StatusCode::UNAUTHORIZED {
             return Err(self.connection.refusal(&answer.key_id));
         }
-        let reply = Reply::read(message, &answer.body).ok_or_else(|| self.connection.strange(&answer))?;
+        let reply = Reply::read(message, &answer.body).ok_or_else(|| self.connection.strange(&answer, repeat))?;
         if self.in_trouble.swap(false, Relaxed) {
             complain(&self.program, "the server answers again");
         }

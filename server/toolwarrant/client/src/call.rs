@@ -96,7 +96,9 @@ impl ToolShape {
                 }
                 None => text.to_owned(),
             };
-            let value = match properties[name]["type"].as_str() {
+            let schema = &properties[name];
+            let value = match schema["type"].as_str().or(schema["anyOf"][0]["type"].as_str()) {
+                _ if text == "null" && schema["anyOf"].is_array() => Value::Null,
                 None | Some("string") => Value::String(text),
                 Some(_) => json::read(&text).unwrap_or(Value::String(text)),
             };
@@ -140,21 +142,21 @@ impl Caller<'_> {
         if answer.status == 401 {
             return Err(self.connection.refusal(&answer.key_id));
         }
-        let body: Value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer))?;
+        let body: Value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer, tool.repeat()))?;
         if let Some(error) = body.get("error") {
-            return Err(self.failure(error["data"].clone(), &answer));
+            return Err(self.failure(error["data"].clone(), &answer, tool));
         }
         let result = &body["result"];
         let is_error = result["isError"] == true;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
-        let mut value: Value = json::read(text).map_err(|_| self.connection.strange(&answer))?;
+        let mut value: Value = json::read(text).map_err(|_| self.connection.strange(&answer, tool.repeat()))?;
         let mut items = result["content"].as_array().into_iter().flatten().skip(1);
         if let (Some(field), false, Some(members)) = (tool.body, is_error, value.as_object_mut()) {
             let body = items.next().and_then(|item| item.get("data").or(item.get("text")));
             members.insert(field.to_owned(), body.cloned().unwrap_or_default());
         }
         items.filter_map(|item| item["text"].as_str()).for_each(|note| complain(tool.name, note));
-        if is_error { Err(self.failure(value, &answer)) } else { Ok(value) }
+        if is_error { Err(self.failure(value, &answer, tool)) } else { Ok(value) }
     }
 
     async fn call_signed(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
@@ -189,12 +191,12 @@ impl Caller<'_> {
             tokio::time::sleep(Duration::from_secs(seconds.into())).await;
             answer = self.connection.send(tool.repeat(), &request).await?;
         }
-        let value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer))?;
-        if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer)) }
+        let value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer, tool.repeat()))?;
+        if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer, tool)) }
     }
 
-    fn failure(&self, told: Value, answer: &HttpAnswer) -> ClientError {
-        json::convert(&told).unwrap_or_else(|_| self.connection.strange(answer))
+    fn failure(&self, told: Value, answer: &HttpAnswer, tool: &ToolShape) -> ClientError {
+        json::convert(&told).unwrap_or_else(|_| self.connection.strange(answer, tool.repeat()))
     }
 }
 

@@ -144,7 +144,7 @@ impl Connection {
         )
     }
 
-    pub(crate) fn strange(&self, answer: &HttpAnswer) -> ClientError {
+    pub(crate) fn strange(&self, answer: &HttpAnswer, repeat: Repeat) -> ClientError {
         let HttpAnswer { status, body, key_id: _, retry_after, content } = answer;
         let url = self.place();
         if status.is_redirection() {
@@ -156,6 +156,9 @@ impl Connection {
         }
         let kind = content.as_deref().unwrap_or(if body.is_empty() { "nothing" } else { "no content type" });
         let message = format!("{url} answered with status {status} and {kind}, which is no answer of an MCP endpoint.");
+        if matches!(status.as_u16(), 502 | 504) && repeat != Repeat::Harmless {
+            return ClientError::final_one("no_answer", format!("{message} {FATE_UNKNOWN}"));
+        }
         if matches!(status.as_u16(), 429 | 502..=504) {
             let message = format!(
                 "{message} It may come from a gateway whose server is starting or overloaded: repeat the call later."
@@ -184,10 +187,7 @@ impl Connection {
             Repeat::Harmless => {
                 ClientError::retryable("no_answer", format!("{what} Repeat the call later."), RETRY_SECONDS)
             }
-            Repeat::UnderKey | Repeat::Never => {
-                let unknown = "Whether the call was carried out is unknown: before any repeat, read what it acts on.";
-                ClientError::final_one("no_answer", format!("{what} {unknown}"))
-            }
+            Repeat::UnderKey | Repeat::Never => ClientError::final_one("no_answer", format!("{what} {FATE_UNKNOWN}")),
         };
         match failure {
             HttpFailure::Refused => unreachable("nothing listens there"),
@@ -220,6 +220,8 @@ impl Connection {
 }
 
 const UNAUTHENTICATED: &str = "unauthenticated";
+
+const FATE_UNKNOWN: &str = "Whether the call was carried out is unknown: before any repeat, read what it acts on.";
 
 const RETRY_SECONDS: u32 = 5;
 

@@ -110,12 +110,12 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
 /// unknown arguments that are null. The error shows no values: one may be a former secret.
 pub fn parse_stored<A: Arguments>(raw: &str) -> Result<A, Words> {
     let mut members = members(raw).unwrap_or_default();
-    members.retain(|(name, value)| value.get() != "null" || A::NULLABLE.iter().any(|nullable| nullable == name));
     for (name, _) in &mut members {
         if let Some((_, present)) = A::FORMER.iter().find(|(former, _)| former == name) {
             *name = Cow::Borrowed(present);
         }
     }
+    members.retain(|(name, value)| value.get() != "null" || A::NULLABLE.iter().any(|nullable| nullable == name));
     let mut reader = Reader { members, mistakes: Mistakes::without_values(), ..Reader::default() };
     match A::read(&mut reader) {
         Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => Ok(args),

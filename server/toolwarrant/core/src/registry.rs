@@ -16,7 +16,7 @@ use super::access::{Access, Application, Grants, purpose, verifier};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::{RequestCount, WINDOW, Window};
-use super::toolsets::{Offer, StdioApplication};
+use super::toolsets::Offer;
 use crate::lease::Lease;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use edits::{DirectoryRow, Edit, RowId};
@@ -378,13 +378,12 @@ fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
 
 /// Drops permissions that are no longer in the contract.
 fn application(row: &ApplicationRow, offer: Offer, window: Arc<Window>) -> Arc<Application> {
-    let Offer { catalogue, toolsets } = offer;
+    let Offer { catalogue, .. } = offer;
     let ApplicationRow { id, name, permissions, grants, suspended_at, .. } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
     let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
-    let own = StdioApplication::of_name(name).map(|application| application.toolsets(catalogue));
     let application = Application::new(id, name, granted, grants.clone(), window);
-    let application = application.with_toolsets(own.map_or(toolsets, |own| toolsets.and(own)), catalogue);
+    let application = application.with_toolsets(offer.toolsets_of(name), catalogue);
     Arc::new(if suspended_at.is_some() { application.suspend() } else { application })
 }
 

@@ -45,11 +45,21 @@ impl Toolsets {
 pub struct Offer {
     pub catalogue: &'static Catalogue,
     pub toolsets: Toolsets,
+    /// Bridges of `stdio` are answered, so names of their applications have toolsets.
+    pub answers_bridges: bool,
+}
+
+impl Offer {
+    #[must_use]
+    pub fn toolsets_of(self, application: &str) -> Toolsets {
+        let own = StdioApplication::of_name(application).filter(|_| self.answers_bridges);
+        own.map_or(self.toolsets, |own| self.toolsets.and(own.toolsets(self.catalogue)))
+    }
 }
 
 impl From<&'static Catalogue> for Offer {
     fn from(catalogue: &'static Catalogue) -> Self {
-        Self { catalogue, toolsets: Toolsets::default() }
+        Self { catalogue, toolsets: Toolsets::default(), answers_bridges: false }
     }
 }
 

@@ -191,14 +191,15 @@ impl ServiceStatus {
             return Some(format!("the engine is {} s late", lag.as_secs()));
         }
         let fault = match timeout(STORE_TIMEOUT, self.test_write(database)).await {
-            Ok(Ok(())) => {
-                let stale = audit.stale();
-                return stale.map(|waited| format!("the audit has not been written for {} s", waited.as_secs()));
-            }
+            Ok(Ok(())) => None,
             // PostgreSQL refuses this write, and others may land, so this process stays the leader.
-            Ok(Err(_)) if replica.as_ref().is_some_and(|replica| replica.is_refused()) => return None,
-            Ok(Err(why)) => format!("the store cannot write: {why}"),
-            Err(_) => format!("the store has not written for {} s", STORE_TIMEOUT.as_secs()),
+            Ok(Err(_)) if replica.as_ref().is_some_and(|replica| replica.is_refused()) => None,
+            Ok(Err(why)) => Some(format!("the store cannot write: {why}")),
+            Err(_) => Some(format!("the store has not written for {} s", STORE_TIMEOUT.as_secs())),
+        };
+        let Some(fault) = fault else {
+            let stale = audit.stale();
+            return stale.map(|waited| format!("the audit has not been written for {} s", waited.as_secs()));
         };
         match replica {
             Some(replica) => Some(replica.explain(fault).await),

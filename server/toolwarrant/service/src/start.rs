@@ -80,7 +80,7 @@ impl Start {
         runtime.block_on(async {
             let Identity { names, demo, checks } = identity;
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
-            let offer = Offer { catalogue, toolsets: serve.toolsets };
+            let offer = Offer { catalogue, toolsets: serve.toolsets, answers_bridges: serve.stdio.is_some() };
             let (groups, over_stdio) = (groups_of(&serve), serve.stdio.is_some());
             let locked = match over_stdio {
                 true => match stdio::wait_for_folder(data, &names, stop).await {

@@ -180,7 +180,7 @@ async fn start<H: Handlers, C>(
     let directory = (database.clone(), keyring.clone(), clock.clone());
     let registry = Registry::open(
         directory.0,
-        Offer { catalogue: H::CATALOGUE, toolsets },
+        Offer { catalogue: H::CATALOGUE, toolsets, answers_bridges: false },
         names.keys,
         directory.1,
         directory.2,

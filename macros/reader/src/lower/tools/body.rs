@@ -32,7 +32,7 @@ impl Lowering<'_> {
             return None;
         };
         let others = || fields.iter().filter(|other| other.name != field.name);
-        let inner = |other: &Field| other.ty.object().is_some_and(|inner| shows(inner, &is_picture));
+        let inner = |other: &Field| other.ty.element().as_named().is_some_and(|inner| shows(inner, &is_picture));
         let what = match &field.ty {
             _ if field.nullable => "may be null, and a body is always there",
             _ if field.secret => "is secret, and hosts show a body to people",

@@ -33,6 +33,11 @@ impl Mistakes {
         Self { hides_values: true, ..Self::default() }
     }
 
+    /// Returns the step to the n-th member, whose name the client chose.
+    pub(super) fn step(&self, name: &str, n: usize) -> Step {
+        if self.hides_values { Step::Item(n) } else { Step::Name(Echo::of(name)) }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }

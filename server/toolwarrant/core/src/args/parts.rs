@@ -125,8 +125,8 @@ impl<V: Argument, const MAX: usize> Argument for FreeMap<V, MAX> {
             return None;
         };
         let (mut map, count) = (BTreeMap::new(), members.len());
-        for (name, value) in members {
-            let (from, step) = (mistakes.next(), Step::Name(Echo::of(&name)));
+        for (n, (name, value)) in members.into_iter().enumerate() {
+            let (from, step) = (mistakes.next(), mistakes.step(&name, n));
             let read = V::read_parts(value.get(), mistakes);
             mistakes.place(from, &step);
             match (map.entry(name.into_owned()), read) {

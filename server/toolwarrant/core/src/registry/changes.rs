@@ -80,7 +80,10 @@ impl Registry {
 
     /// Refuses a change that the process which leads would not know of. A start, or a short gap,
     /// has no lease yet.
-    async fn wait_for_lease(&self) -> Result<(), RegistryError> {
+    ///
+    /// # Errors
+    /// The process has no lease for a while.
+    pub async fn wait_for_lease(&self) -> Result<(), RegistryError> {
         let until = self.clock.now().plus(LEASE_PATIENCE);
         while self.access.check_lease().is_err() {
             if self.clock.now() >= until {

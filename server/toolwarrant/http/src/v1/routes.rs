@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{Catalogue, ContractDef, HttpDef, ToolDef};
+use toolwarrant_core::toolsets::Toolsets;
 
 /// A GET of it needs no signature.
 pub(super) const DOCUMENT: &str = "/v1/openapi.json";
@@ -26,6 +27,7 @@ pub(crate) struct Routes {
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) tool: &'static ToolDef,
+    is_offered: bool,
     method: &'static str,
     segments: Vec<Segment>,
     arguments: HashMap<String, ArgumentKind>,
@@ -53,9 +55,9 @@ pub(super) enum Matched<'a> {
 impl Routes {
     /// Takes the base path, which appears only in answers.
     pub(crate) fn new(catalogue: &'static Catalogue, ServerProcess { base, toolsets, .. }: ServerProcess<'_>) -> Self {
-        let (offered, others): (Vec<_>, Vec<_>) = catalogue.tools.iter().partition(|tool| toolsets.offers(tool));
-        let routes: Vec<_> = offered.into_iter().filter_map(Route::of).collect();
-        let task = routes.iter().filter(|route| route.tool.hints.read_only).find_map(|route| {
+        let routes: Vec<_> = catalogue.tools.iter().filter_map(|tool| Route::of(tool, toolsets)).collect();
+        let others: Vec<_> = catalogue.tools.iter().filter(|tool| !toolsets.offers(tool)).collect();
+        let task = routes.iter().filter(|route| route.is_offered && route.tool.hints.read_only).find_map(|route| {
             let (before, after) = route.tool.http.as_ref()?.path.split_once("{task_id}")?;
             Some((format!("{base}{before}"), after.to_owned()))
         });
@@ -76,7 +78,8 @@ impl Routes {
         let fitting = self.routes.iter().filter_map(|route| Some((route, route.values(path)?)));
         let mut fitting: Vec<_> = fitting.collect();
         let fewest = fitting.iter().map(|(_, values)| values.len()).min();
-        fitting.retain(|(_, values)| Some(values.len()) == fewest);
+        // A path of a tool that is not offered does not become an argument of another tool.
+        fitting.retain(|(route, values)| Some(values.len()) == fewest && route.is_offered);
         match fitting.iter().position(|(route, _)| route.method == method) {
             Some(at) => {
                 let (route, values) = fitting.swap_remove(at);
@@ -107,7 +110,7 @@ fn without<'a>(document: &'a str, others: &[&ToolDef]) -> Cow<'a, str> {
 }
 
 impl Route {
-    fn of(tool: &'static ToolDef) -> Option<Self> {
+    fn of(tool: &'static ToolDef, toolsets: Toolsets) -> Option<Self> {
         let http = tool.http.as_ref()?;
         let parameter = |part: &'static str| part.strip_prefix('{')?.strip_suffix('}');
         let segment = |part| parameter(part).map_or(Segment::Literal(part), Segment::Parameter);
@@ -116,6 +119,7 @@ impl Route {
         let arguments = schema["properties"].as_object().into_iter().flatten();
         Some(Self {
             tool,
+            is_offered: toolsets.offers(tool),
             method: http.method,
             segments: http.path.split('/').map(segment).collect(),
             arguments: arguments.map(|(name, schema)| (name.clone(), kind(schema))).collect(),

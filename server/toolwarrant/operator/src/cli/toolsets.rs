@@ -35,6 +35,7 @@ pub(super) fn serve(matches: &ArgMatches, catalogue: &Catalogue) -> Result<Serve
 mod tests {
     use super::*;
     use clap::{Args, Command};
+    use toolwarrant_core::toolsets::Offer;
 
     mod notes {
         toolwarrant_macros::contract!("../../../tests/services/notes/spec", runtime = ::toolwarrant_core);
@@ -56,6 +57,10 @@ mod tests {
         let sketches = Toolsets::find(notes, ["sketches"]).unwrap();
         assert_eq!(toolsets(notes, &["--toolsets", "sketches,sketches"]).unwrap(), sketches);
         assert_eq!([toolsets(notes, &[]).unwrap(), toolsets(shop, &[]).unwrap()], [Toolsets::default(); 2]);
+        let offer = Offer { answers_bridges: true, ..Offer::from(notes) };
+        for (name, has) in [("stdio-+sketches", true), ("stdio", false), ("stdio-+gone", false), ("a-+sketches", false)] {
+            assert_eq!(offer.toolsets_of(name) == sketches, has, "{name}");
+        }
         let unknown = toolsets(notes, &["--toolsets", "sketch"]).unwrap_err().to_string();
         assert!(unknown.contains("'sketch'") && unknown.contains("[possible values: sketches]"), "{unknown}");
         assert!(toolsets(shop, &["--toolsets", "sketches"]).unwrap_err().to_string().contains("unexpected argument"));

@@ -28,6 +28,7 @@ pub(super) async fn put_act(
     origin: &Origin,
     changes: Changes,
 ) -> Result<String, OperatorError> {
+    context.registry.wait_for_lease().await?;
     let act = context.registry.act(origin, None, changes)?;
     let id = act.id.clone();
     context.store.put_acts(vec![act]).await?;

@@ -269,6 +269,7 @@ async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, 
     for key in &keys {
         registry.key(key).await?;
     }
+    registry.wait_for_lease().await?;
     let confirmed = || Changes::of("state", "unconfirmed", "live");
     let acts = keys.iter().map(|key| registry.act(origin, Some(key), confirmed()));
     let acts = acts.collect::<Result<Vec<_>, _>>()?;
