@@ -334,6 +334,6 @@ async fn no_name_of_an_application_adds_a_toolset_where_no_bridge_is_answered() 
         let id = server.registry.create(new, &test_origin()).await.expect("an application").object;
         let key = server.registry.issue_key(&id, None, &test_origin()).await.expect("a key");
         let key = Key { id: key.key_id.clone(), secret: key.secret.expose().clone() };
-        assert_eq!(server.list(&key).await.iter().any(|tool| tool["name"] == "draw_sketch"), false, "{name}");
+        assert!(!server.list(&key).await.iter().any(|tool| tool["name"] == "draw_sketch"), "{name}");
     }
 }

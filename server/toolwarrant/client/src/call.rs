@@ -142,7 +142,8 @@ impl Caller<'_> {
         if answer.status == 401 {
             return Err(self.connection.refusal(&answer.key_id));
         }
-        let body: Value = json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer, tool.repeat()))?;
+        let body: Value =
+            json::read_bytes(&answer.body).map_err(|_| self.connection.strange(&answer, tool.repeat()))?;
         if let Some(error) = body.get("error") {
             return Err(self.failure(error["data"].clone(), &answer, tool));
         }

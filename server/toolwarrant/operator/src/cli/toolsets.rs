@@ -58,7 +58,8 @@ mod tests {
         assert_eq!(toolsets(notes, &["--toolsets", "sketches,sketches"]).unwrap(), sketches);
         assert_eq!([toolsets(notes, &[]).unwrap(), toolsets(shop, &[]).unwrap()], [Toolsets::default(); 2]);
         let offer = Offer { answers_bridges: true, ..Offer::from(notes) };
-        for (name, has) in [("stdio-+sketches", true), ("stdio", false), ("stdio-+gone", false), ("a-+sketches", false)] {
+        for (name, has) in [("stdio-+sketches", true), ("stdio", false), ("stdio-+gone", false), ("a-+sketches", false)]
+        {
             assert_eq!(offer.toolsets_of(name) == sketches, has, "{name}");
         }
         let unknown = toolsets(notes, &["--toolsets", "sketch"]).unwrap_err().to_string();
