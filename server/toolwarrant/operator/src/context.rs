@@ -272,6 +272,7 @@ impl Shared {
                 tokio::select! {
                     why = claim.keep(&kept, &clock, &seen) => why,
                     why = watched.wait_for_unknown_fate() => why,
+                    why = watched.wait_for_eviction() => why,
                     never = watch(&watched, &kept) => match never {},
                 }
             })

@@ -48,8 +48,8 @@ const LOCK: &str = "hashtextextended('toolwarrant leader ' || current_schema(), 
 /// Each replica has that of its name.
 const NAME: &str = "hashtextextended('toolwarrant replica ' || current_schema() || ' ' || $1::text, 0)";
 
-/// Then two processes have one name: the session of one that has just died lasts a moment.
-const NAMESAKE: Duration = Duration::from_secs(3);
+/// Then two processes have one name. The server keeps a session whose client is gone for 15 s.
+const NAMESAKE: Duration = Duration::from_secs(20);
 
 /// The leader has it, too, once it answers clients.
 const SERVES: &str = "hashtextextended('toolwarrant serves ' || current_schema(), 0)";
@@ -140,7 +140,7 @@ impl Candidate {
         loop {
             let mut client = match session.take() {
                 Some(client) => client,
-                None => match connect(&server, &new).await {
+                None => match open(&server, new.key).await {
                     Err(StoreError::Unavailable(why)) => {
                         show(shown, Waiting::Obstacle(why));
                         sleep(ASK_EVERY).await;
@@ -163,8 +163,11 @@ impl Candidate {
                 }
                 Err(error @ StoreError::Conflict(_)) => return Err(error),
                 Err(error) => {
+                    // Another session sees for what this one waits.
+                    let other = async { find_obstacle(&server.connect().await?).await };
+                    let why = timeout(PATIENCE, other).await.ok().and_then(Result::ok).flatten();
                     server.cancel(&client);
-                    Waiting::Obstacle(error.to_string())
+                    Waiting::Obstacle(why.unwrap_or_else(|| error.to_string()))
                 }
             };
             show(shown, waiting);
@@ -176,19 +179,10 @@ impl Candidate {
     }
 }
 
-/// Notes that the former run is dead.
-async fn connect(server: &Server, new: &NewRun) -> Result<Client, StoreError> {
-    let client = open(server, new.key).await?;
-    if let Some(former) = new.former {
-        runs::note_death(&client, former).await.map_err(unavailable)?;
-    }
-    Ok(client)
-}
-
 impl Claim {
     /// Ends a run that has written nothing, so that another process leads at once.
-    pub async fn give_back(self) {
-        let _ = runs::note_death(&self.client, self.epoch).await;
+    pub async fn give_back(mut self) {
+        let _ = runs::note_death(&mut self.client, self.epoch).await;
     }
 
     /// Tells the process that has handed over that this one answers clients.
@@ -264,11 +258,10 @@ async fn ask(
     new: &mut NewRun,
     watched: &mut Watched,
 ) -> Result<Result<Begun, Waiting>, StoreError> {
-    let holder = take_lock(client, LOCK, &[]).await?;
-    let namesake = take_lock(client, NAME, &[&new.name]).await?;
-    watched.holder = since_when(holder.as_ref(), watched.holder);
+    let (namesake, holder) = take_locks(client, new).await?;
     watched.namesake = since_when(namesake.as_ref(), watched.namesake);
-    let has_lock = holder.is_none();
+    watched.holder = since_when(holder.as_ref(), watched.holder);
+    let has_lock = holder.is_none() && namesake.is_none();
     let (asked, wall) = (Instant::now(), Clock::system().wall());
     let run = format!(
         "SELECT {NOW} AS now, epoch, name, machine, beat, lease FROM (SELECT) one LEFT JOIN replica ON state = 'serving'"
@@ -292,8 +285,9 @@ async fn ask(
         }),
     };
     let is_over = watched.is_over(run.as_ref());
-    let is_former = run.as_ref().is_some_and(|run| new.former == Some(run.beat.epoch)) && watched.is_led_by_namesake();
-    if let (Some((_, since)), false) = (watched.namesake, is_former) {
+    // The session of a process that is gone leads on without beats.
+    let stands_still = is_over && watched.is_led_by_namesake();
+    if let (Some((_, since)), false) = (watched.namesake, stands_still) {
         return if since.elapsed() < NAMESAKE { Ok(Err(Waiting::Starting)) } else { Err(refuse_namesake(&new.name)) };
     }
     if has_lock && is_over {
@@ -319,7 +313,7 @@ async fn ask(
             return Ok(Err(Waiting::Obstacle(why)));
         }
     }
-    let Some(LeadingRun { leader, beat: SeenBeat { epoch, number }, .. }) = run else {
+    let (Some(LeadingRun { leader, beat: SeenBeat { epoch, number }, .. }), None) = (run, namesake) else {
         return Ok(Err(Waiting::Starting));
     };
     // A beat of an earlier run that the server lacks is evidence, and stays known.
@@ -348,23 +342,46 @@ struct Holder {
     remedy: Option<String>,
 }
 
+/// Takes the name, and with it the claim. Returns their holders, if those are other sessions. Notes
+/// that the former run is dead: a copy of its data folder does not get the name while it lives.
+async fn take_locks(client: &mut Client, new: &mut NewRun) -> Result<(Option<Holder>, Option<Holder>), StoreError> {
+    if let Some(namesake) = take_lock(client, NAME, &[&new.name]).await? {
+        let holder = find_holder(client, LOCK, &[]).await?;
+        return Ok((Some(namesake), holder.map(|(holder, _)| holder)));
+    }
+    if let Some(former) = new.former {
+        runs::note_death(client, former).await.map_err(unavailable)?;
+        new.former = None;
+    }
+    Ok((None, take_lock(client, LOCK, &[]).await?))
+}
+
 /// Takes a lock if nobody has it. A session gets a lock as often as it asks, and has it until its
 /// end. Returns the holder, if that is another session.
 async fn take_lock(client: &Client, lock: &str, of: &[&(dyn ToSql + Sync)]) -> Result<Option<Holder>, StoreError> {
+    if let Some((holder, is_own)) = find_holder(client, lock, of).await? {
+        return Ok((!is_own).then_some(holder));
+    }
+    let sql = format!("SELECT pg_try_advisory_lock({lock}), pg_backend_pid()");
+    let row = client.query_one(&sql, of).await.map_err(unavailable)?;
+    // Another session was faster.
+    Ok((!row.get::<_, bool>(0)).then_some(Holder { pid: 0, remedy: None }))
+}
+
+/// Returns true with the holder if that is this session.
+async fn find_holder(
+    client: &Client,
+    lock: &str,
+    of: &[&(dyn ToSql + Sync)],
+) -> Result<Option<(Holder, bool)>, StoreError> {
     let columns = "pid, pid = pg_backend_pid() AS is_own, (
         SELECT format('the leader runs as `%s`, whose session `%s` cannot end if it stands still; a superuser can GRANT pg_signal_backend TO %2$s',
                       usename, current_user)
             FROM pg_stat_activity AS of WHERE of.pid = pg_locks.pid
              AND NOT pg_has_role(usesysid, 'MEMBER') AND NOT pg_has_role('pg_signal_backend', 'MEMBER')) AS remedy";
     let found = rows(client.query(&select_lock(columns, lock), of).await)?;
-    let Some(row) = found.first() else {
-        let sql = format!("SELECT pg_try_advisory_lock({lock}), pg_backend_pid()");
-        let row = client.query_one(&sql, of).await.map_err(unavailable)?;
-        // Another session was faster.
-        return Ok((!row.get::<_, bool>(0)).then_some(Holder { pid: 0, remedy: None }));
-    };
-    let holder = Holder { pid: get(row, "pid")?, remedy: get(row, "remedy")? };
-    Ok((!get::<bool>(row, "is_own")?).then_some(holder))
+    let holder = |row| Ok((Holder { pid: get(row, "pid")?, remedy: get(row, "remedy")? }, get(row, "is_own")?));
+    found.first().map(holder).transpose()
 }
 
 fn since_when(holder: Option<&Holder>, known: Option<(i32, Instant)>) -> Option<(i32, Instant)> {

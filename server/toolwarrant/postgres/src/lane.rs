@@ -34,6 +34,10 @@ static TURN: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+pub(crate) fn evicted() -> StoreError {
+    StoreError::Unavailable("another process leads".to_owned())
+}
+
 const UNSETTLED: &str = "a copy has replaced the server, and this process does not lead there";
 
 /// Then an unanswered batch is sent again on another connection.
@@ -122,7 +126,7 @@ type QueuedWork<W> = QueuedRequest<<W as Work>::Request, <W as Work>::Answer>;
 #[derive(Debug, Default)]
 pub(crate) struct LaneFacts {
     /// Set once another process leads.
-    pub(crate) evicted: AtomicBool,
+    pub(crate) evicted: watch::Sender<bool>,
     /// Set once the store lacks a batch that it had acknowledged.
     pub(crate) has_forgotten: AtomicBool,
     /// Set once the fate of a change by an operator is unknown.
@@ -353,8 +357,8 @@ impl LaneSession {
     }
 
     fn why_ended(&self) -> Option<StoreError> {
-        if self.facts.evicted.load(Relaxed) {
-            return Some(StoreError::Unavailable("another process leads".to_owned()));
+        if *self.facts.evicted.borrow() {
+            return Some(evicted());
         }
         let forgotten = self.facts.has_forgotten.load(Relaxed);
         forgotten.then(|| StoreError::Unavailable("the store lacks writes that it had acknowledged".to_owned()))
@@ -386,7 +390,7 @@ impl LaneSession {
                 return Some(Fate::NotWritten(StoreError::Unavailable(UNSETTLED.to_owned())));
             }
             Ok(Some(_)) => self.facts.has_forgotten.store(true, Relaxed),
-            Ok(None) => self.facts.evicted.store(true, Relaxed),
+            Ok(None) => drop(self.facts.evicted.send_replace(true)),
             Err(_) => {
                 self.open = None;
                 return None;

@@ -4,7 +4,7 @@ use crate::accepting::Accept;
 use crate::advancing::Advancement;
 use crate::column::{json, millis, moment, rows};
 use crate::connection::{unavailable, wait_for_standby};
-use crate::lane::{LaneFacts, Parameter};
+use crate::lane::{self, LaneFacts, Parameter};
 use crate::prepared::PreparedClient;
 use crate::single::WriteStatement;
 use crate::{Postgres, directory, partitions, reads, rules, runs};
@@ -56,6 +56,13 @@ impl Postgres {
         // The sender is in `self`.
         let why = unknown.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()).unwrap_or_default();
         StoreError::Unanswered(format!("it is not known if a change was stored: {why}"))
+    }
+
+    /// Returns once a write has shown that this process does not lead any more.
+    pub async fn wait_for_eviction(&self) -> StoreError {
+        // The sender is in `self`.
+        let _ = self.facts.evicted.subscribe().wait_for(|evicted| *evicted).await;
+        lane::evicted()
     }
 
     /// Ends this run as planned, so that the next process leads at once.

@@ -79,21 +79,18 @@ pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
 }
 
 /// Keeps everything that the run still writes from landing.
-pub(crate) async fn note_death(client: &Client, epoch: u64) -> Result<(), Error> {
+pub(crate) async fn note_death(client: &mut Client, epoch: u64) -> Result<(), Error> {
+    let (epoch, transaction) = (epoch.cast_signed(), client.transaction().await?);
     let sql = "UPDATE replica SET state = 'dead' WHERE state = 'serving' AND epoch = $1";
-    if client.execute(sql, &[&epoch.cast_signed()]).await? > 0 {
-        end_writers(client).await?;
+    // No other run begins while this row is locked.
+    if transaction.execute(sql, &[&epoch]).await? > 0 {
+        transaction.execute(END_WRITERS, &[]).await?;
+        transaction.execute("DELETE FROM writer WHERE epoch = $1", &[&epoch]).await?;
     }
-    Ok(())
+    transaction.commit().await
 }
 
-/// Ends the run that leads. Ends its sessions that write a batch, too: one that goes on never would
-/// hold the next claim up.
-async fn end_writers(client: &impl GenericClient) -> Result<(), Error> {
-    client.execute(END_WRITERS, &[]).await?;
-    client.execute("DELETE FROM writer", &[]).await.map(drop)
-}
-
+/// Ends the sessions that write a batch. One that goes on never would hold the next claim up.
 const END_WRITERS: &str = "SELECT pg_terminate_backend(pid) FROM pg_locks
     WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND relation = 'writer'::regclass
       AND mode = 'RowExclusiveLock' AND granted AND pid <> pg_backend_pid()";
@@ -116,7 +113,8 @@ pub(crate) async fn begin(client: &mut Client, new: &NewRun) -> Result<Result<Be
         }
         let end = "UPDATE replica SET state = 'evicted' WHERE state IN ('serving', 'dead')";
         transaction.execute(end, &[]).await?;
-        end_writers(&transaction).await?;
+        transaction.execute(END_WRITERS, &[]).await?;
+        transaction.execute("DELETE FROM writer", &[]).await?;
         let old = format!("DELETE FROM replica WHERE {NOW} - beaten > {KEPT_DAYS} * 86400000::bigint");
         transaction.execute(&old, &[]).await?;
         let begin = format!(

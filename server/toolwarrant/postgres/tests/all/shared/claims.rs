@@ -41,6 +41,8 @@ async fn the_next_leader_has_everything_and_nothing_of_the_former_one_lands() {
             "{refused:?}"
         );
     }
+    let why = timeout(LEASE, one.wait_for_eviction()).await.expect("the process ends");
+    assert!(why.to_string().contains("another process leads"), "{why}");
     assert_eq!((next.task(id(2)).await.expect("read"), next.ledger(0, 9).await.expect("read")), (None, vec![]));
     let found = next.in_flight(None, 9).await.expect("read");
     assert_eq!(found.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
@@ -166,8 +168,13 @@ async fn tables_of_another_layout_are_refused_by_number() {
 async fn a_second_process_with_the_name_of_a_replica_is_refused_and_an_account_that_may_not_end_the_leader_is_told() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
-    let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("another folder").to_string();
-    assert!(refused.contains("another process is the replica `one`"), "{refused}");
+    // A copy of a folder has its run, too.
+    let start = |former| try_to_claim(&address, NewRun { former, ..run("one", KEY) });
+    for claimed in <[_; 2]>::from(tokio::join!(start(None), start(Some(one.epoch())))) {
+        let refused = claimed.map(drop).expect_err("another folder").to_string();
+        assert!(refused.contains("another process is the replica `one`"), "{refused}");
+    }
+    assert_eq!(one.accept(new(1, "k", "t"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
     server().expect("it runs").count(&address, "CREATE ROLE unable LOGIN").await;
     Postgres::grant(&address, "unable").await.expect("the owner may");
     let other = Address { url: address.url.replace("tests@", "unable@"), password: None };
@@ -178,6 +185,45 @@ async fn a_second_process_with_the_name_of_a_replica_is_refused_and_an_account_t
     why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
     one.leave().await.expect("the server runs");
     waiting.abort();
+}
+
+#[tokio::test]
+async fn a_start_whose_former_session_outlives_its_process_waits_and_leads() {
+    let Some(address) = cluster().await else { return };
+    let former = claim(&address, NewRun { lease: SHORT, ..run("one", KEY) }).await;
+    let (next, _) = wait_to_lead(&address, NewRun { lease: SHORT, former: Some(former.epoch), ..run("one", KEY) });
+    assert!(next.await.expect("it is not refused").epoch > former.epoch);
+}
+
+#[tokio::test]
+async fn a_death_that_is_noted_while_another_process_begins_to_lead_takes_nothing_from_it() {
+    let Some(mut address) = cluster().await else { return };
+    // The function takes the place of that of the server.
+    address.url += "%2Cpg_catalog";
+    let server = server().expect("it runs");
+    let wait = "CREATE FUNCTION pg_terminate_backend(integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+            FOR n IN 1..40 LOOP
+                EXIT WHEN NOT EXISTS (SELECT FROM replica WHERE state = 'dead'); PERFORM pg_sleep(0.05);
+            END LOOP; RETURN true; END $$";
+    server.count(&address, wait).await;
+    let _writes = OpenTransaction::begin(&address, "LOCK TABLE writer IN ROW EXCLUSIVE MODE").await;
+    let former = claim(&address, run("one", KEY)).await.epoch;
+    let lock = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+        AND (classid::bigint << 32) | objid::bigint = hashtextextended('toolwarrant leader ' || current_schema(), 0)";
+    let until_held = async |by: i64| {
+        while server.count(&address, lock).await != by {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    until_held(0).await;
+    let (other, _) = wait_to_lead(&address, run("two", KEY));
+    until_held(1).await;
+    let (one, mut why) = wait_to_lead(&address, NewRun { former: Some(former), ..run("one", KEY) });
+    let claim = other.await.expect("it leads");
+    why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "two")).await.expect("it waits");
+    let two = Postgres::lead(&claim, "two".to_owned()).await.expect("the server runs");
+    assert_eq!(two.accept(new(1, "k", "t"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
+    one.abort();
 }
 
 #[tokio::test]

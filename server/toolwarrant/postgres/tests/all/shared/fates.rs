@@ -61,6 +61,22 @@ async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_ha
     assert!(!changing.is_finished(), "nobody has said anything of it");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_cannot_note_a_death_for_want_of_the_standby_says_so_and_leads_once_it_is_back() {
+    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let address = Address { url: pair.url(), password: None };
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let former = Some(claim(&address, run("one", KEY)).await.epoch);
+    pair.cut_replication();
+    let (next, mut why) = claims::wait_to_lead(&address, NewRun { former, ..run("one", KEY) });
+    let obstacle = why.wait_for(|why| why.to_string().contains("for the synchronous standby"));
+    drop(timeout(LONG, obstacle).await.expect("a reason").expect("it waits"));
+    pair.join_replication();
+    timeout(LONG, next).await.expect("it leads").expect("no panic");
+}
+
 #[tokio::test]
 async fn a_change_that_waits_for_a_lock_is_refused_and_does_not_land_later() {
     let Some(address) = cluster().await else { return };
