@@ -5,6 +5,7 @@ use crate::lane::{Parameter, column};
 use crate::single::WriteStatement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::{hex, json};
 use toolwarrant_core::access::{Granted, Grants};
@@ -41,13 +42,14 @@ const PUT_KEY: &str = ",
             suspended_at = excluded.suspended_at, labels = excluded.labels, secrets = excluded.secrets),
     off AS (DELETE FROM unconfirmed_key USING counted WHERE unconfirmed_key.id = $11),";
 
-/// Gives their secrets back to keys that are off, or to none of them.
+/// Gives their secrets back to keys that are off. If one of them is not, it fails by a division by
+/// zero, because a landing without effect would count as success when its answer is lost.
 const CONFIRM: &str = ",
     counted AS (
-        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn
-            WHERE NOT EXISTS (
+        UPDATE cluster SET acts = acts + cardinality($5::text[]) / CASE WHEN EXISTS (
                 SELECT FROM unnest($11::text[]) AS asked (id) WHERE id NOT IN (SELECT id FROM unconfirmed_key))
-        RETURNING acts),
+            THEN 0 ELSE 1 END
+        FROM turn RETURNING acts),
     put AS (
         UPDATE api_key SET secrets = was.secrets FROM counted, unconfirmed_key AS was
             WHERE was.id = ANY($11) AND api_key.id = was.id),
@@ -93,7 +95,7 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) 
     Ok(WriteStatement { conflicts: vec![("ix_application_name", taken)], ..write })
 }
 
-/// Writes nothing, and has no answer, if one of the keys was not off.
+/// Conflicts if one of the keys is not off.
 pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Result<WriteStatement, StoreError> {
     let head = acts_of(acts, trail)?;
     let parameters = move || -> Vec<Parameter> {
@@ -101,7 +103,9 @@ pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Resu
         all.push(Box::new(keys.clone()));
         all
     };
-    Ok(WriteStatement::new(format!("{CONFIRM}{WITH_ACTS}"), parameters))
+    let write = WriteStatement::new(format!("{CONFIRM}{WITH_ACTS}"), parameters);
+    let conflicts = vec![(SqlState::DIVISION_BY_ZERO.code(), "a key does not wait for confirmation".to_owned())];
+    Ok(WriteStatement { conflicts, ..write })
 }
 
 pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {

@@ -76,11 +76,10 @@ impl Recovery for Postgres {
 
     fn confirm_keys(&self, keys: Vec<String>, acts: Vec<Act>) -> Stored<'_, ()> {
         Box::pin(async move {
+            let confirmed = self.act(directory::confirm_keys(keys.clone(), &acts, &self.trail)?).await;
+            let Err(StoreError::Conflict(_)) = confirmed else { return confirmed };
             let off = self.keys_to_confirm().await?;
-            if let Some(key) = keys.iter().find(|key| !off.contains(key)) {
-                return Err(not_off(key));
-            }
-            self.act(directory::confirm_keys(keys, &acts, &self.trail)?).await
+            keys.iter().find(|key| !off.contains(key)).map_or(confirmed, |key| Err(not_off(key)))
         })
     }
 }

@@ -12,7 +12,7 @@ pub(crate) struct Single;
 pub(crate) struct WriteStatement {
     pub(crate) sql: String,
     pub(crate) parameters: Box<dyn Fn() -> Vec<Parameter> + Send + Sync>,
-    /// By the name of the violated constraint.
+    /// By the name of the violated constraint, or else by the code of the error.
     pub(crate) conflicts: Vec<(&'static str, String)>,
 }
 
@@ -53,7 +53,8 @@ impl Work for Single {
 
     fn refusal(WriteStatement { conflicts, .. }: &WriteStatement, error: &Error) -> Option<StoreError> {
         let said = error.as_db_error()?;
-        if let Some((_, why)) = conflicts.iter().find(|(name, _)| said.constraint() == Some(name)) {
+        let violated = said.constraint().unwrap_or(said.code().code());
+        if let Some((_, why)) = conflicts.iter().find(|(name, _)| *name == violated) {
             return Some(StoreError::Conflict(why.clone()));
         }
         match *said.code() {

@@ -2,6 +2,7 @@
 
 use super::*;
 use tokio::time::timeout;
+use toolwarrant_store::Recovery;
 
 /// The session that writes and waits for the standby, given to a function of PostgreSQL.
 const WAITING_WRITER: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%UPDATE writer%'";
@@ -75,6 +76,25 @@ async fn a_start_that_cannot_note_a_death_for_want_of_the_standby_says_so_and_le
     drop(timeout(LONG, obstacle).await.expect("a reason").expect("it waits"));
     pair.join_replication();
     timeout(LONG, next).await.expect("it leads").expect("no panic");
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_while_it_is_confirmed_is_not_confirmed() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    let server = server().expect("it runs");
+    server.count(&address, "INSERT INTO unconfirmed_key VALUES ('k', '[]')").await;
+    let revoking =
+        OpenTransaction::begin(&address, "LOCK TABLE cluster IN SHARE MODE; DELETE FROM unconfirmed_key").await;
+    let confirming = Arc::clone(&one);
+    let confirming = tokio::spawn(async move { confirming.confirm_keys(vec!["k".to_owned()], vec![]).await });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'cluster'::regclass";
+    while server.count(&address, waiting).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    revoking.commit().await;
+    let refused = confirming.await.expect("no panic");
+    assert!(matches!(&refused, Err(StoreError::Conflict(why)) if why.contains("`k` does not wait")), "{refused:?}");
 }
 
 #[tokio::test]
