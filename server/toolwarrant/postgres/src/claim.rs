@@ -48,8 +48,9 @@ const LOCK: &str = "hashtextextended('toolwarrant leader ' || current_schema(), 
 /// Each replica has that of its name.
 const NAME: &str = "hashtextextended('toolwarrant replica ' || current_schema() || ' ' || $1::text, 0)";
 
-/// Then two processes have one name. The server keeps a session whose client is gone for 15 s.
-const NAMESAKE: Duration = Duration::from_secs(20);
+/// Then two processes have one name. The server keeps a session whose client is gone for 15 s, and
+/// the longest lease is 20 s.
+const NAMESAKE: Duration = Duration::from_secs(23);
 
 /// The leader has it, too, once it answers clients.
 const SERVES: &str = "hashtextextended('toolwarrant serves ' || current_schema(), 0)";

@@ -34,7 +34,7 @@ static TURN: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-pub(crate) fn evicted() -> StoreError {
+pub(crate) fn describe_eviction() -> StoreError {
     StoreError::Unavailable("another process leads".to_owned())
 }
 
@@ -358,7 +358,7 @@ impl LaneSession {
 
     fn why_ended(&self) -> Option<StoreError> {
         if *self.facts.evicted.borrow() {
-            return Some(evicted());
+            return Some(describe_eviction());
         }
         let forgotten = self.facts.has_forgotten.load(Relaxed);
         forgotten.then(|| StoreError::Unavailable("the store lacks writes that it had acknowledged".to_owned()))

@@ -62,7 +62,7 @@ impl Postgres {
     pub async fn wait_for_eviction(&self) -> StoreError {
         // The sender is in `self`.
         let _ = self.facts.evicted.subscribe().wait_for(|evicted| *evicted).await;
-        lane::evicted()
+        lane::describe_eviction()
     }
 
     /// Ends this run as planned, so that the next process leads at once.
