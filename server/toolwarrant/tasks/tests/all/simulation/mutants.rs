@@ -83,7 +83,7 @@ const OF_TWO: [(Mutant, u64); 15] = [
     (Mutant::BelieveEachRead, 6),
     (Mutant::NoncesOfOneClock, 1498),
     (Mutant::CoolDownOfOneClock, 1064),
-    (Mutant::UnstoredRevocation, 2),
+    (Mutant::UnstoredRevocation, 94),
 ];
 
 type Live = fn(u64, Option<Mutant>, bool) -> Outcome;
