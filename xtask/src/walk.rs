@@ -9,6 +9,7 @@
 //! * `missing` is the output of the compiler at that point, and `mistake=RIGHT:WRONG` its output
 //!   for such a slip in the edit before.
 
+use crate::cargo::WRAPPER;
 use crate::files::list_files;
 use crate::python::must;
 use anyhow::{Context, Result, bail, ensure};
@@ -192,6 +193,8 @@ impl Place {
         let mut command = Command::new("sh");
         command.arg("-c").arg(line).current_dir(&self.root).envs(self.environment.iter().copied());
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_TERM_COLOR", "never");
+        // Clippy names types with their modules.
+        command.env_remove(WRAPPER);
         command
     }
 
