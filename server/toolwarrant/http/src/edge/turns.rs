@@ -1,7 +1,7 @@
 //! Drives one connection, and polls everything else only when it was woken.
 //!
 //! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
-//! rare events are polled only then. A [`SuppressedWaker`] waker does not wake its task within
+//! rare events are polled only then. A [`SuppressedWaker`] does not wake its task within
 //! [`without_wakeups`]. Otherwise a body of hyper would wake its own task after each piece, even
 //! after the last one.
 
