@@ -132,6 +132,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");
+    assert!(one.server_figures().await.expect("read").has_standby);
     let (waiting, _) = claims::wait_to_lead(&address, run("two", KEY));
     let leader = pair.query(LEADER).await.expect("the server runs");
     pair.cut_replication();
@@ -159,6 +160,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
         let said = said.expect("read").expect("it waits");
         assert!(said.contains("the synchronous standby (synchronous_standby_names ="), "{said}");
     }
+    assert!(!one.server_figures().await.expect("read").has_standby);
     drop(writing);
     let refused =
         Postgres::read(&address, KEY, "reader".to_owned()).await.map(drop).expect_err("no standby").to_string();
