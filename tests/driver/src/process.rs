@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::signal::unix::{self, SignalKind};
 
 /// A drop kills the process and waits until it is gone.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct Process {
 impl Process {
     pub fn start(command: impl Into<Command>) -> Result<Self> {
         let mut command = command.into();
+        unignore_signals()?;
         let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.with_context(|| format!("cannot run {:?}", command.as_std()))?;
         let output = child.stdout.take().context("the program has no output")?;
@@ -104,6 +106,20 @@ pub fn lacks(program: &str) -> bool {
         println!("left out: {program} is not installed (package {program})");
     }
     !is_there
+}
+
+/// Lets programs start with every signal at its default, also under `nohup`: an ignored signal is
+/// inherited, and one with a handler is not.
+pub(crate) fn unignore_signals() -> Result<()> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    let ignored = u64::from_str_radix(ignored.trim(), 16)?;
+    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()] {
+        if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
+            drop(unix::signal(kind)?);
+        }
+    }
+    Ok(())
 }
 
 pub fn signal(id: u32, name: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 use crate::http::{HttpAnswer, get};
 use crate::mcp::{self, KeyPair};
 use crate::operator::ProgramOperator;
-use crate::process::Process;
+use crate::process::{Process, unignore_signals};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -65,6 +65,7 @@ impl Start {
     }
 
     pub fn command(self) -> Result<Command> {
+        unignore_signals()?;
         let data = self.operator().data;
         let Self { program, home, through, flags, log } = self;
         let mut words = through.iter().map(AsRef::as_ref).chain([program.as_os_str()]);
