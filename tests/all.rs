@@ -31,6 +31,7 @@ mod wire {
     pub(crate) mod follow;
     pub(crate) mod hostile;
     pub(crate) mod limits;
+    mod malformed;
     pub(crate) mod messages;
     pub(crate) mod nested;
     pub(crate) mod polls;

@@ -2,7 +2,6 @@
 //! small share of it runs with the other tests.
 
 pub(crate) mod crash;
-mod hammer;
 #[cfg(target_os = "linux")]
 mod rack;
 

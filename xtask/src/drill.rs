@@ -4,7 +4,6 @@
 
 mod crash;
 mod endurance;
-mod hammer;
 mod ignored;
 mod rack;
 mod soak;
@@ -25,9 +24,6 @@ pub(crate) enum Drill {
     /// Load a replica for a long time, for a part of it beside a transaction that stays open: the
     /// sizes of tables, and the waits
     Endurance(endurance::Endurance),
-    /// Send a million malformed requests, and test properties of the code that reads requests;
-    /// fails if the server fails
-    Hammer(hammer::Blows),
 }
 
 pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
@@ -36,6 +32,5 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Crash(load) => crash::run(root, &load),
         Drill::Rack(load) => rack::run(root, &load),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
-        Drill::Hammer(blows) => hammer::run(root, &blows),
     }
 }

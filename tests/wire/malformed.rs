@@ -1,50 +1,20 @@
-//! Malformed requests by the million, and properties of all code that reads a stranger's input.
+//! Malformed requests, and properties of all code that reads a stranger's input.
 
 mod blows;
 mod properties;
 
-use super::options;
 use crate::harness::{Key, Server, Tenant, phones};
 use axum::body::Body;
 use axum::http::{Request, Uri};
 use blows::{Blow, blows, runner};
 use http_body_util::BodyExt;
 use proptest::strategy::{Strategy, ValueTree};
-use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use toolwarrant::contract::PermissionSet;
 use tower_service::Service;
-
-/// Tests that panic on purpose do not run in this process.
-static PANICS: AtomicUsize = AtomicUsize::new(0);
-
-fn count_panics() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        PANICS.fetch_add(1, Relaxed);
-        usual(panic);
-    }));
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HammerOptions {
-    requests: u64,
-    wire: u64,
-    seconds: u64,
-    seed: u64,
-}
-
-/// Returns KiB.
-fn memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
 
 async fn server() -> (Server, Key) {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -56,16 +26,12 @@ fn is_internal(answer: &str) -> bool {
     [r#""code":"internal""#, r#"\"code\":\"internal\""#].iter().any(|code| answer.contains(code))
 }
 
-/// Returns the answers by status, and the memory after each fifth.
-async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
+/// Returns the answers by status.
+async fn in_process(count: u64, seed: u64) -> BTreeMap<u16, u64> {
     let (server, key) = server().await;
     let (mut runner, kinds) = (runner(seed), blows(&key));
-    let (mut statuses, mut memories) = (BTreeMap::new(), Vec::new());
-    let mut sent = 0;
+    let (mut statuses, mut sent) = (BTreeMap::new(), 0);
     while sent < count {
-        if sent == memories.len() as u64 * count.div_ceil(5) {
-            memories.push(memory());
-        }
         let Blow { method, target, headers, body } = kinds.new_tree(&mut runner).expect("a request").current();
         let Ok(uri) = target.parse::<Uri>() else { continue };
         let mut request = Request::builder().method(method).uri(uri).header("host", "127.0.0.1");
@@ -84,8 +50,7 @@ async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
         // Refills the budgets, and lets tasks reach the age of seven days, when they are deleted.
         server.clock.advance(Duration::from_secs(3));
     }
-    memories.push(memory());
-    (statuses, memories)
+    statuses
 }
 
 /// Counts a close without an answer as 0.
@@ -115,25 +80,9 @@ async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
 
 #[tokio::test]
 async fn no_malformed_request_makes_the_server_fail() {
-    let (statuses, _) = in_process(2_000, 7).await;
+    let statuses = in_process(2_000, 7).await;
     assert!(statuses.len() > 4, "they are of several kinds: {statuses:?}");
     let statuses = over_the_wire(300, 7).await;
     assert!(statuses.contains_key(&400) && statuses.contains_key(&200), "{statuses:?}");
-    properties::all(None);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes: cargo xtask drill hammer"]
-async fn a_million_malformed_requests_make_nothing_fail_and_take_no_memory() {
-    count_panics();
-    let HammerOptions { requests, wire, seconds, seed } = options();
-    let (statuses, memories) = in_process(requests, seed).await;
-    println!("{requests} requests in this process: {statuses:?}; memory by fifths in KiB {memories:?}");
-    let statuses = over_the_wire(wire, seed).await;
-    println!("{wire} over the wire: {statuses:?}; memory {} KiB", memory());
-    properties::all(Some(Duration::from_secs(seconds)));
-    println!("panics {}", PANICS.load(Relaxed));
-    assert_eq!(PANICS.load(Relaxed), 0);
-    // The first two fifths warm up. Memory that grows with the requests shows after them.
-    assert!(memories[5] < memories[2] + memories[2] / 10 + 4 * 1024, "memory grows: {memories:?}");
+    properties::all();
 }
