@@ -56,7 +56,8 @@ impl<A: ReadPort + CheckPort> Lab<A> {
 
     fn readings(&self) -> PhoneReadings {
         let (paths, url) = &self.echo;
-        PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System)
+        let echo = Some((paths.clone(), url.parse().expect("a URL")));
+        PhoneReadings { echo, random: Random::System, by_server: None }
     }
 
     async fn wait_until_listed(&self) {

@@ -1,9 +1,7 @@
 //! Another platform: one phone, which does what it is asked. Written against the public interface
 //! of `cloudphone`.
 
-use cloudphone::phones::contract::{
-    Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
-};
+use cloudphone::phones::contract::{Command, DeviceId, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs};
 use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::port::{
     AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName,
@@ -60,15 +58,7 @@ impl OnePhone {
                 power: Flag::Refused("it is always on"),
                 session: Flag::Refused("it has no screen"),
             },
-            spec: Arc::new(DeviceSpec {
-                model: None,
-                os_version: None,
-                cpu_cores: None,
-                memory_mb: None,
-                storage_gb: None,
-                screen: None,
-                region: None,
-            }),
+            spec: Arc::default(),
             power_actions: Vec::new().into(),
             proxy_schemes: vec![ProxyScheme::Http].into(),
             proxy: self.proxy().map(|set| Proxy {
@@ -136,7 +126,7 @@ impl WritePort for OnePhone {
         let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
         Box::pin(async move {
             let (ordinary, direct) = (seen(self.proxy())?, seen(None).ok());
-            Ok(Exits { ordinary, through: through?, direct, is_shared: false, former: None, other: None })
+            Ok(Exits { direct, ..Exits::of(ordinary, through?) })
         })
     }
 

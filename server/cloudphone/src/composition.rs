@@ -155,7 +155,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)), ..flags.own };
     let have_proxies = named.iter().any(|(_, platform)| match platform {
-        PlatformConfig::Armcloud { .. } => true,
+        PlatformConfig::Armcloud(_) => true,
         PlatformConfig::Adb(settings) => settings.programs.proxy.is_some(),
         PlatformConfig::Simulator => false,
     });
@@ -175,14 +175,12 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     }
     for (name, platform) in named {
         let cannot = format!("cannot use the platform {name}");
-        let readings = PhoneReadings::new(reached.clone(), random.clone());
+        let readings = PhoneReadings { echo: reached.clone(), random: random.clone(), by_server: None };
         let adapter: Arc<dyn Platform> = match platform {
             PlatformConfig::Simulator => continue,
-            PlatformConfig::Armcloud { account, reads_through_proxy } => {
-                let readings = match reads_through_proxy {
-                    true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
-                    false => readings,
-                };
+            PlatformConfig::Armcloud(account) => {
+                let by_server = account.reads_through_proxy.then(|| ProxyReader::new(own.proxy_hosts()));
+                let readings = PhoneReadings { by_server, ..readings };
                 let adapter = Armcloud::new(name.clone(), *account, readings, &files, clock.clone());
                 let adapter = Arc::new(adapter.context(cannot)?);
                 background.push(Box::pin(adapter.keep_fresh()));

@@ -32,11 +32,7 @@ struct SimulatorTable {}
 
 pub(crate) enum PlatformConfig {
     Simulator,
-    Armcloud {
-        account: Box<Account>,
-        /// This server may make requests through proxies.
-        reads_through_proxy: bool,
-    },
+    Armcloud(Box<Account>),
     Adb(Box<AdbSettings>),
 }
 
@@ -62,11 +58,7 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
         let platform = match table {
             PlatformTable::Simulator(_) => PlatformConfig::Simulator,
             PlatformTable::Adb(table) => PlatformConfig::Adb(Box::new(adb::read(config, &key, table)?)),
-            PlatformTable::Armcloud(table) => {
-                let reads_through_proxy = table.read_through_proxy;
-                let account = Box::new(armcloud::read(config, &key, table)?);
-                PlatformConfig::Armcloud { account, reads_through_proxy }
-            }
+            PlatformTable::Armcloud(table) => PlatformConfig::Armcloud(Box::new(armcloud::read(config, &key, table)?)),
         };
         let server = adb_server(&platform);
         if server.is_some() && platforms.iter().any(|(_, other)| adb_server(other) == server) {
@@ -83,7 +75,7 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
 fn adb_server(platform: &PlatformConfig) -> Option<&AdbAddress> {
     match platform {
         PlatformConfig::Adb(settings) => Some(&settings.server),
-        PlatformConfig::Armcloud { .. } | PlatformConfig::Simulator => None,
+        PlatformConfig::Armcloud(_) | PlatformConfig::Simulator => None,
     }
 }
 
@@ -94,7 +86,7 @@ fn judge(config: &Config) -> Result<Value, ConfigError> {
             json!({"name": name.as_str(), "kind": "adb", "server": settings.server.to_string()})
         }
         PlatformConfig::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
-        PlatformConfig::Armcloud { account, .. } => {
+        PlatformConfig::Armcloud(account) => {
             json!({"name": name.as_str(), "kind": "armcloud", "base_url": account.settings.base_url.as_str()})
         }
     };

@@ -51,14 +51,10 @@ impl Rack {
     fn make(&self, clock: &Clock, programs: AdbPrograms) -> Arc<Adb> {
         let settings = AdbSettings {
             server: AdbAddress::Tcp(self.platform.adb()),
-            only: vec!["*".parse().expect("a pattern")],
-            connect: Vec::new(),
-            names: [].into(),
-            region: None,
             power_seconds: 15,
             proxy_seconds: 10,
-            shared_address: false,
             programs,
+            ..AdbSettings::every_phone()
         };
         let adapter = Adb::new(name(), settings, self.readings(), &files(), (clock.clone(), &Random::System));
         let adapter = Arc::new(adapter);
@@ -223,41 +219,23 @@ async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
     let (rack, clock) = (Rack::new(12, false).await, Clock::manual(Timestamp(1)));
     Double::adapter(&*rack, &clock);
     rack.wait_until_listed().await;
-    let (mut silent, mut others) = (Vec::new(), Vec::new());
-    for (place, code) in rack.codes.iter().enumerate() {
-        if place % 4 == 0 { silent.push(code) } else { others.push(code) }
-    }
-    let shell = async |switches: &Value| {
-        for code in &silent {
-            rack.platform.switch(Some(code), switches).await;
-        }
-    };
-    let read = |code: &str| {
-        let phones = rack.own_adapter().list_page(None, 100).expect("from memory");
-        phones.iter().find(|phone| phone.id == id(code)).expect("a phone of the list").clone()
-    };
+    let (silent, others) = rack.codes.split_at(3);
+    let read = |code: &String| rack.own_adapter().find_all(&[id(code).as_str()]).expect("from memory").remove(0);
     let runs =
-        |code: &&String| read(code).state() == DeviceState::Running && read(code).offers.proxy.refusal().is_none();
-    let check = |codes: &[&String]| {
-        for code in codes {
-            assert!(runs(code), "{:#?}", read(code));
+        |code: &String| read(code).state() == DeviceState::Running && read(code).offers.proxy.refusal().is_none();
+    while !rack.codes.iter().all(runs) {
+        rack.pass(&clock).await;
+    }
+    for (switches, answer) in [(json!({"shell": "hangs"}), false), (json!({}), true)] {
+        for code in silent {
+            rack.platform.switch(Some(code), &switches).await;
         }
-    };
-    while !rack.codes.iter().all(|code| runs(&code)) {
-        rack.pass(&clock).await;
-    }
-    shell(&json!({"shell": "hangs"})).await;
-    while silent.iter().any(runs) {
-        rack.pass(&clock).await;
-        check(&others);
-    }
-    for code in &silent {
-        let phone = read(code);
-        assert!(phone.state.is_none() && matches!(phone.offers.proxy, Flag::Passing(_)), "{phone:?}");
-    }
-    shell(&json!({})).await;
-    while !silent.iter().all(runs) {
-        rack.pass(&clock).await;
-        check(&others);
+        while !silent.iter().all(|code| runs(code) == answer) {
+            rack.pass(&clock).await;
+            others.iter().for_each(|code| assert!(runs(code), "{:#?}", read(code)));
+        }
+        for phone in silent.iter().map(read).filter(|_| !answer) {
+            assert!(phone.state.is_none() && matches!(phone.offers.proxy, Flag::Passing(_)), "{phone:?}");
+        }
     }
 }

@@ -141,6 +141,7 @@ impl Double for Account {
                 power_seconds: 15,
                 proxy_seconds: 10,
                 shared_address: false,
+                reads_through_proxy: false,
             };
             let adapter = Armcloud::new(name.clone(), account, self.readings(), &files(), clock.clone());
             let adapter = Arc::new(adapter.expect("an account"));

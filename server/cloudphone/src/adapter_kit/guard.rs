@@ -72,16 +72,11 @@ const WAITING_MAX: usize = 256;
 impl Guard {
     #[must_use]
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
-        let limits = limits.at_least_one();
-        let concurrent = usize::try_from(limits.concurrent).unwrap_or(Semaphore::MAX_PERMITS);
         let (pace, circuit, waiting) = (CallPace::new(limits), Circuit::default(), 0);
         let (retries, counts) = (RETRIES_MAX / 2, CallCounts::default());
-        Self {
-            clock,
-            places: Semaphore::new(concurrent.min(Semaphore::MAX_PERMITS)),
-            next: sync::Mutex::new(()),
-            state: Mutex::new(GuardCore { pace, circuit, waiting, retries, counts }),
-        }
+        let places = Semaphore::new(limits.concurrent.max(1) as usize);
+        let state = Mutex::new(GuardCore { pace, circuit, waiting, retries, counts });
+        Self { clock, places, next: sync::Mutex::new(()), state }
     }
 
     /// Waits until a call may start, or fails at once if it is known that it may not before

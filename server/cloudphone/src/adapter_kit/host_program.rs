@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
@@ -67,42 +66,24 @@ pub struct ProgramTarget<'a> {
     pub name: Option<&'a str>,
 }
 
-#[derive(Debug, Error)]
-pub enum NoHostProgram {
-    #[error(
-        "expected the absolute path of a program and its arguments, like [\"/usr/bin/docker\", \"start\", \"{{name}}\"]"
-    )]
-    NotAbsolute,
-    #[error("`{}` is not a file that can be executed{}", .0.display(), explain_absence(.0))]
-    NotExecutable(PathBuf),
-    #[error(
-        "other users can change `{}` or what is in it; it must belong to root or to the user of this program, who alone \
-         may write to it",
-        .0.display()
-    )]
-    Shared(PathBuf),
-    #[error("an argument is plain text, or `{{serial}}` or `{{name}}` as a whole, because there is no shell")]
-    Placeholder,
-}
+const NOT_ABSOLUTE: &str =
+    "expected the absolute path of a program and its arguments, like [\"/usr/bin/docker\", \"start\", \"{name}\"]";
+const PLACEHOLDER: &str = "an argument is plain text, or `{serial}` or `{name}` as a whole, because there is no shell";
 
 impl HostProgram {
     /// Checks the words of a program. Other users must not be able to change or replace its file.
-    pub fn parse(words: &[String]) -> Result<Self, NoHostProgram> {
-        let Some((path, arguments)) = words.split_first() else { return Err(NoHostProgram::NotAbsolute) };
-        let path = PathBuf::from(path);
-        if !path.is_absolute() {
-            return Err(NoHostProgram::NotAbsolute);
-        }
+    pub fn parse(words: &[String]) -> Result<Self, String> {
+        let path = words.first().map(PathBuf::from).filter(|path| path.is_absolute()).ok_or(NOT_ABSOLUTE)?;
         check_file(&path)?;
         let argument = |text: &String| match &**text {
             "{serial}" => Ok(ProgramArgument::Serial),
             "{name}" => Ok(ProgramArgument::Name),
-            text if text.contains("{serial}") || text.contains("{name}") => Err(NoHostProgram::Placeholder),
+            text if text.contains("{serial}") || text.contains("{name}") => Err(PLACEHOLDER),
             // Two brackets are meant for the program.
-            text if text.starts_with('{') && !text.starts_with("{{") => Err(NoHostProgram::Placeholder),
+            text if text.starts_with('{') && !text.starts_with("{{") => Err(PLACEHOLDER),
             text => Ok(ProgramArgument::Text(text.to_owned())),
         };
-        Ok(Self { arguments: arguments.iter().map(argument).collect::<Result<_, _>>()?, path })
+        Ok(Self { arguments: words[1..].iter().map(argument).collect::<Result<_, _>>()?, path })
     }
 
     /// Returns the output of a program that exits with status 0 in time.
@@ -127,7 +108,7 @@ impl HostProgram {
     pub fn find_obstacle(&self, target: ProgramTarget<'_>) -> Option<String> {
         let lacks_name = target.name.is_none() && self.arguments.contains(&ProgramArgument::Name);
         match check_file(&self.path) {
-            Err(why) => Some(why.to_string()),
+            Err(why) => Some(why),
             Ok(()) => lacks_name.then(|| format!("`names` has no name of {}, which {self} needs", target.serial)),
         }
     }
@@ -158,15 +139,21 @@ impl fmt::Display for HostProgram {
     }
 }
 
-fn check_file(path: &Path) -> Result<(), NoHostProgram> {
-    let about = path.metadata().ok().filter(|about| about.is_file() && about.mode() & 0o111 != 0);
-    about.ok_or_else(|| NoHostProgram::NotExecutable(path.to_owned()))?;
+fn check_file(path: &Path) -> Result<(), String> {
+    if !path.metadata().is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0) {
+        return Err(format!("`{}` is not a file that can be executed{}", path.display(), explain_absence(path)));
+    }
     // In a folder with the sticky bit, users replace only what is theirs.
     let is_ours = |about: &Metadata| [0, geteuid().as_raw()].contains(&about.uid());
     let may_write = |about: &Metadata| !about.is_symlink() && about.mode() & 0o022 != 0;
     let is_sticky = |about: &Metadata| about.is_dir() && about.mode() & 0o1000 != 0;
     let shared = |(_, about): &(PathBuf, Metadata)| !is_ours(about) || (may_write(about) && !is_sticky(about));
-    walk_to(path).into_iter().find(shared).map_or(Ok(()), |(at, _)| Err(NoHostProgram::Shared(at)))
+    let Some((at, _)) = walk_to(path).into_iter().find(shared) else { return Ok(()) };
+    Err(format!(
+        "other users can change `{}` or what is in it; it must belong to root or to the user of this program, who alone \
+         may write to it",
+        at.display()
+    ))
 }
 
 /// Returns the reason why the server may not see a file that others see.

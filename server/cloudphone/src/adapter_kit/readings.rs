@@ -20,33 +20,21 @@ pub use through::{Dial, DialedConnection, Duplex, ProxyReader};
 
 use super::shell::{Shell, Tool, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
-use crate::phones::port::{Exits, NOTHING_ARRIVED, NoAddress, OtherExits, PhoneStart, Through, Unreachable};
-use crate::phones::proxy_hosts::ProxyHosts;
+use crate::phones::port::{Exits, NOTHING_ARRIVED, OtherExits, Through, Unreachable};
 use provability::Asker;
 use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::Random;
 use toolwarrant::http::{CallbackPaths, CallbackSource};
-use toolwarrant::tasks::Provability;
 
 #[derive(Debug)]
 pub struct PhoneReadings {
-    echo: Option<(CallbackPaths, CallbackUrls)>,
-    random: Random,
-    by_server: Option<ProxyReader>,
+    pub echo: Option<(CallbackPaths, CallbackUrls)>,
+    pub random: Random,
+    pub by_server: Option<ProxyReader>,
 }
 
 impl PhoneReadings {
-    #[must_use]
-    pub fn new(echo: Option<(CallbackPaths, CallbackUrls)>, random: Random) -> Self {
-        Self { echo, random, by_server: None }
-    }
-
-    #[must_use]
-    pub fn with_proxy_reader(self, reader: ProxyReader) -> Self {
-        Self { by_server: Some(reader), ..self }
-    }
-
     /// Reads the address of ordinary requests and, with a proxy, the address that it shows, in each
     /// family of the callback listener. `dial` opens connections from the phone. Notes the program
     /// of the phone in `tool`. It is an error if the ordinary request does not arrive, or from
@@ -75,7 +63,7 @@ impl PhoneReadings {
             }
             None => None,
         };
-        Ok(Exits { ordinary, through: read.through, direct: None, is_shared: false, former: None, other })
+        Ok(Exits { other, ..Exits::of(ordinary, read.through) })
     }
 
     async fn read_family(
@@ -102,7 +90,7 @@ impl PhoneReadings {
             }
         };
         let (ran, asked) = tokio::join!(run_whole(shell, &self.random, id, &script), from_phone);
-        let tool = ran?.output.parse().ok();
+        let tool = ran?.parse().ok();
         let asked = match (asked, asker(tool), &self.by_server) {
             (Ok(()), Some((Asker::Server, proxy)), Some(reader)) => reader.ask(proxy, url, &pair).await,
             (asked, ..) => asked,
@@ -127,36 +115,6 @@ impl PhoneReadings {
             _ => None,
         };
         Ok(FamilyReading { ordinary, through, tool })
-    }
-
-    /// Returns what [`Self::exits`] can show on a phone with this program. `dials` is true if it
-    /// opens connections.
-    fn provability(&self, proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool) -> Provability {
-        match self.echo {
-            Some(_) => provability::of(proxy, tool, dials, self.by_server.is_some()),
-            None => Provability::Nothing(NO_ECHO),
-        }
-    }
-
-    /// Judges the addresses of ordinary requests of different phones, which may share one with
-    /// `may_share`.
-    fn judge_addresses(&self, seen: &[IpAddr], may_share: bool) -> Result<(), NoAddress> {
-        let Some((_, urls)) = &self.echo else { return Err(NoAddress::NoListener) };
-        let is_public = |host: &str| ProxyHosts::Public.judge(host).is_ok();
-        match seen {
-            _ if is_public(&urls.first.host) && !seen.iter().all(|address| is_public(&address.to_string())) => {
-                Err(NoAddress::Private)
-            }
-            [one, others @ ..] if others.contains(one) && !may_share => Err(NoAddress::Shared),
-            _ => Ok(()),
-        }
-    }
-
-    /// Reads the boot id of the kernel and the start of the first process in ticks since the boot.
-    /// Containers share the boot id of their host, so it alone does not suffice.
-    async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
-        let ran = run_whole(shell, &self.random, id, script::START).await?;
-        script::start_of(&ran.output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }
 }
 

@@ -23,12 +23,6 @@ pub trait Shell: Send + Sync {
     fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>>;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
-    pub output: String,
-    pub status: u8,
-}
-
 /// A program with which a phone makes requests, in the order in which a phone tries them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
@@ -43,8 +37,8 @@ pub enum Tool {
 }
 
 /// Runs a script of one line, which may end in `&`, but not within a comment or a quotation.
-/// Processes that it leaves running must not print.
-pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script: &str) -> Result<Ran, Unreachable> {
+/// Processes that it leaves running must not print. Returns its output, whatever its status is.
+pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script: &str) -> Result<String, Unreachable> {
     let nonce: [u8; 8] = random.bytes().map_err(|_| Unreachable("the system has no randomness".into()))?;
     let nonce = hex::encode(&nonce);
     let marked = wrap_in_marks(&nonce, script);
@@ -68,12 +62,11 @@ fn wrap_in_marks(nonce: &str, script: &str) -> String {
 
 /// Finds the output. The second mark has the status, and must end its line. The platform may add
 /// lines.
-fn between(nonce: &str, raw: &str) -> Option<Ran> {
+fn between(nonce: &str, raw: &str) -> Option<String> {
     let (_, rest) = raw.split_once(&format!("{nonce}<"))?;
     let (output, status) = rest.rsplit_once(&format!("{nonce}>"))?;
-    let status = status.lines().next()?.trim_end().strip_suffix('.')?.parse().ok()?;
-    let output = output.trim().to_owned();
-    (output.chars().count() <= OUTPUT_MAX).then_some(Ran { output, status })
+    let _status: u8 = status.lines().next()?.trim_end().strip_suffix('.')?.parse().ok()?;
+    Some(output.trim().to_owned()).filter(|output| output.chars().count() <= OUTPUT_MAX)
 }
 
 #[cfg(test)]

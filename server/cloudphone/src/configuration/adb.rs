@@ -3,7 +3,7 @@
 use super::number::check_number;
 use crate::adapter_kit::host_program::HostProgram;
 use crate::platforms::adb::{
-    AdbAddress, AdbPrograms, AdbSettings, NetworkAddress, NoPhonePattern, PhonePattern, PowerPrograms, ProxyPrograms,
+    AdbAddress, AdbPrograms, AdbSettings, NetworkAddress, PhonePattern, PowerPrograms, ProxyPrograms,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -77,9 +77,10 @@ fn patterns(
         return Err(config.mistake(span, "`only` names no phone", Some(help.to_owned())));
     }
     let read = |text: Spanned<String>| {
-        text.get_ref().parse().map_err(|error: NoPhonePattern| {
-            config.mistake(text.span(), format!("`{}` names no phone", text.get_ref()), Some(error.to_string()))
-        })
+        let names_none = |help: &str| {
+            config.mistake(text.span(), format!("`{}` names no phone", text.get_ref()), Some(help.to_owned()))
+        };
+        text.get_ref().parse().map_err(names_none)
     };
     written.into_iter().map(read).collect()
 }

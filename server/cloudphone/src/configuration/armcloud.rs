@@ -28,7 +28,7 @@ pub(super) struct ArmcloudTable {
     requests_per_second: Option<Spanned<u32>>,
     requests_per_minute: Option<Spanned<u32>>,
     #[serde(default)]
-    pub(super) read_through_proxy: bool,
+    read_through_proxy: bool,
     #[serde(default)]
     shared_address: bool,
 }
@@ -80,6 +80,7 @@ pub(super) fn read(config: &Config, key: &Spanned<String>, table: ArmcloudTable)
         power_seconds: number("power-seconds", (180, 3_600), table.power_seconds)?,
         proxy_seconds: number("proxy-seconds", (30, 3_600), table.proxy_seconds)?,
         shared_address: table.shared_address,
+        reads_through_proxy: table.read_through_proxy,
     })
 }
 

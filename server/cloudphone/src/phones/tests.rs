@@ -1,6 +1,6 @@
 //! A platform for tests: it shows what a test sets.
 
-use super::contract::{Command, DeviceId, DeviceSpec, DeviceState, SessionMode, SetProxyArgs};
+use super::contract::{Command, DeviceId, DeviceState, SessionMode, SetProxyArgs};
 use super::port::{
     CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName, Query,
     ReadPort, See, Session, SessionError, Through, Unreachable, WritePort,
@@ -69,14 +69,8 @@ impl WritePort for Staged {
                 return Err(Unreachable(why.into()));
             }
             let through = proxy.map(|_| stage(self.through)).transpose()?;
-            Ok(Exits {
-                ordinary: stage(self.own)?.parse().unwrap(),
-                through: through.map(|address| Through::Phone(address.parse().unwrap())),
-                direct: self.direct,
-                is_shared: false,
-                former: None,
-                other: None,
-            })
+            let through = through.map(|address| Through::Phone(address.parse().unwrap()));
+            Ok(Exits { direct: self.direct, ..Exits::of(stage(self.own)?.parse().unwrap(), through) })
         })
     }
 
@@ -105,21 +99,12 @@ pub(crate) fn name(text: &str) -> PlatformName {
 }
 
 pub(crate) fn phone(text: &str, state: Option<DeviceState>) -> Arc<DeviceSnapshot> {
-    let spec = DeviceSpec {
-        model: None,
-        os_version: None,
-        cpu_cores: None,
-        memory_mb: None,
-        storage_gb: None,
-        screen: None,
-        region: None,
-    };
     let reading = DeviceReading {
         id: id(text),
         name: "".into(),
         state,
         offers: Offers { proxy: Flag::Offered, power: Flag::Offered, session: Flag::Offered },
-        spec: Arc::new(spec),
+        spec: Arc::default(),
         power_actions: Vec::new().into(),
         proxy_schemes: Vec::new().into(),
         proxy: None,

@@ -24,8 +24,8 @@ mod start;
 mod states;
 mod wire;
 
-pub use address::{AdbAddress, NetworkAddress, NoAdbAddress, NoNetworkAddress};
-pub use lines::{NoPhonePattern, PhonePattern};
+pub use address::{AdbAddress, NetworkAddress};
+pub use lines::PhonePattern;
 pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
 pub use start::start_server;
 
@@ -110,9 +110,6 @@ impl AdbSettings {
     }
 }
 
-/// For the report and readings. The deadline of a write adds the settle time.
-const ROOM_SECONDS: u32 = 90;
-
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb cannot do, as apps may ignore Android's \
@@ -153,9 +150,7 @@ impl Adb {
         let known = Connections::of_rows(ledger.all_phones().into_iter().filter_map(AdbRow::restore));
         let listing = Arc::new(AdbListing::new(asker, only, known));
         let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
-        let pace =
-            |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
-        let paces = Paces { proxy: Some(pace(proxy_seconds)), power: Some(pace(power_seconds)) };
+        let paces = Paces { proxy: Some(Pace::of(proxy_seconds)), power: Some(Pace::of(power_seconds)) };
         let work = Arc::new(OtherWork::default());
         let screen = AdbScreen { phones: Arc::clone(&phones), work: Arc::clone(&work), clock: clock.clone() };
         Self {
@@ -256,21 +251,6 @@ impl Adb {
             paces: self.paces,
         }
     }
-
-    async fn read_again(&self, Listed { id, row: known, .. }: &Listed<AdbRow>) -> Found {
-        let (_work, began) = (self.work.begin(id), self.clock.now());
-        match self.listing.read_one(known).await? {
-            // Two lists without a phone decide that it has left, however often it is read.
-            row if row.state == AdbState::Absent => {
-                self.refresh.wake();
-                Ok(Some(Arc::new(self.describe(id, &row, true).into())))
-            }
-            row => {
-                self.ledger.note(row, began).await;
-                Ok(None)
-            }
-        }
-    }
 }
 
 impl LedgerAdapter for Adb {
@@ -297,7 +277,20 @@ impl LedgerAdapter for Adb {
         row.made[usize::from(is_known)].get_or_init(|| Arc::new(self.describe(id, row, is_known).into()))
     }
 
-    fn reread<'a>(&'a self, known: &'a Listed<AdbRow>) -> BoxFuture<'a, Found> {
-        Box::pin(self.read_again(known))
+    fn reread<'a>(&'a self, Listed { id, row: known, .. }: &'a Listed<AdbRow>) -> BoxFuture<'a, Found> {
+        Box::pin(async move {
+            let (_work, began) = (self.work.begin(id), self.clock.now());
+            match self.listing.read_one(known).await? {
+                // Two lists without a phone decide that it has left, however often it is read.
+                row if row.state == AdbState::Absent => {
+                    self.refresh.wake();
+                    Ok(Some(Arc::new(self.describe(id, &row, true).into())))
+                }
+                row => {
+                    self.ledger.note(row, began).await;
+                    Ok(None)
+                }
+            }
+        })
     }
 }

@@ -60,15 +60,14 @@ pub struct Account {
     pub proxy_seconds: u32,
     /// Phones share addresses, such as behind one router.
     pub shared_address: bool,
+    /// The readings may make requests of this server through proxies.
+    pub reads_through_proxy: bool,
 }
 
 const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
 /// The codes of ARMCloud's pads with network storage begin so.
 const NETWORK_STORAGE: &str = "ACN";
-
-/// For the report and readings. The deadline of a write adds the settle time.
-const ROOM_SECONDS: u32 = 90;
 
 impl Armcloud {
     pub fn new(
@@ -78,7 +77,7 @@ impl Armcloud {
         files: &ServiceFiles,
         clock: Clock,
     ) -> anyhow::Result<Self> {
-        let Account { settings, keys, limits, on_off, power_seconds, proxy_seconds, shared_address } = account;
+        let Account { settings, keys, limits, on_off, power_seconds, proxy_seconds, shared_address, .. } = account;
         let (family, identity) = (settings.family, hash(settings.base_url.as_str(), &keys.access_key));
         let ledger = Arc::new(PhoneLedger::open(files, name, clock.clone()));
         let readings = LedgerReadings::new(Arc::clone(&ledger), readings, shared_address);
@@ -88,8 +87,7 @@ impl Armcloud {
         let api = Arc::new(Api::new(settings, keys, Guard::new(limits, clock.clone()), clock.clone())?);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
         let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
-        let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
-        let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
+        let paces = Paces { proxy: Some(Pace::of(proxy_seconds)), power: Some(Pace::of(power_seconds)) };
         let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
         let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
         Ok(Self { api, family, ledger, listing, refresh, readings, identity, starts, abilities, clock })
@@ -105,11 +103,6 @@ impl Armcloud {
         Ok(listed.row.code().to_owned())
     }
 
-    fn withholds(&self, calls: &[ApiCall]) -> bool {
-        let now = self.clock.now();
-        self.api.list_unserved().iter().any(|(call, until)| calls.contains(call) && now < *until)
-    }
-
     fn find_unserved(&self) -> UnservedOperations {
         let now = self.clock.now();
         let withheld = self.api.list_unserved().into_iter().filter(|(_, until)| now < *until);
@@ -122,13 +115,6 @@ impl Armcloud {
             _ => 0,
         };
         UnservedOperations(withheld.fold(0, |set, (call, _)| set | operation(call)))
-    }
-
-    async fn read_again(&self, known: &Listed<Pad>) -> Found {
-        if let Some(withheld) = self.api.guard().would_refuse() {
-            return Err(Unreachable(withheld.to_string().into()));
-        }
-        self.listing.reread(&self.ledger, known, &self.clock).await.map(|_| None)
     }
 }
 
@@ -158,7 +144,12 @@ impl LedgerAdapter for Armcloud {
     }
 
     fn reread<'a>(&'a self, known: &'a Listed<Pad>) -> BoxFuture<'a, Found> {
-        Box::pin(self.read_again(known))
+        Box::pin(async {
+            match self.api.guard().would_refuse() {
+                Some(withheld) => Err(Unreachable(withheld.to_string().into())),
+                None => self.listing.reread(&self.ledger, known, &self.clock).await.map(|()| None),
+            }
+        })
     }
 
     fn pause_end(&self) -> Option<Timestamp> {

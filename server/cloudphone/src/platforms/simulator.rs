@@ -17,14 +17,10 @@ mod screen;
 
 pub use cast::{CAST, Part};
 
-use crate::phones::contract::{
-    Command, DeviceId, DeviceState, PowerAction, ProxyScheme, SessionMode, SessionToken, texts,
-};
-use crate::phones::port::{
-    AtHand, DeviceReading, DeviceSnapshot, Offers, Paces, ReadPort, See, Session, SessionError, Unreachable,
-};
+use crate::phones::contract::{Command, DeviceId, DeviceState, PowerAction, ProxyScheme, SessionMode, texts};
+use crate::phones::port::{AtHand, DeviceReading, DeviceSnapshot, Offers, Paces, ReadPort, See, Unreachable};
 use fleet::{DEVICES_MAX, device_id};
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, KeyInit};
 use journal::Journal;
 use phone::{PhoneAt, TakenCommand, WrittenPhone};
 use sha2::Sha256;
@@ -35,13 +31,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
-use toolwarrant::base::{hex, ignore_poison};
+use toolwarrant::base::ignore_poison;
 use toolwarrant::handler::Flag;
-use toolwarrant::text::{Secret, Untrusted};
+use toolwarrant::text::Untrusted;
 use toolwarrant::{Clock, Timestamp};
-
-const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
 pub struct Sim {
     seed: u64,
@@ -194,23 +187,6 @@ impl Sim {
             Some(view) if view.seen.snapshot == reading => view.valid = valid,
             view => *view = Some(ShownPhone { valid, seen: Arc::new(reading.into()) }),
         }
-    }
-
-    fn issue(&self, id: &DeviceId) -> Result<Session, SessionError> {
-        self.reach()?;
-        let refused = |why: &str| SessionError::Refused(format!("{id}: {why}").into());
-        let phone = self.find(&self.phones(), id).ok_or_else(|| refused("no such phone"))?;
-        if let Some(why) = phone.reading().offers.session.refusal() {
-            return Err(refused(why));
-        }
-        let count = self.count.fetch_add(1, Relaxed);
-        let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
-        let token = SessionToken::new(&hex::encode(&code)).map_err(|_| refused("its token is none"))?;
-        Ok(Session {
-            token: Secret::new(token),
-            url: None,
-            expires_at: (phone.part != Part::Reticent).then(|| self.clock.now().plus(SESSION_LIFETIME)),
-        })
     }
 
     fn reach(&self) -> Result<(), Unreachable> {

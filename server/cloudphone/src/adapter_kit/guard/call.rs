@@ -12,13 +12,6 @@ pub struct GuardLimits {
     pub per_minute: u32,
 }
 
-impl GuardLimits {
-    pub(super) fn at_least_one(self) -> Self {
-        let Self { concurrent, per_second, per_minute } = self;
-        Self { concurrent: concurrent.max(1), per_second: per_second.max(1), per_minute: per_minute.max(1) }
-    }
-}
-
 /// Only a read tests a platform that could not be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {

@@ -30,7 +30,7 @@ impl CallPace {
     /// Returns when the next call may start.
     pub(super) fn free_at(&self) -> Timestamp {
         let window = |most: u32, span| {
-            let oldest = self.starts.len().checked_sub(usize::try_from(most).unwrap_or(usize::MAX))?;
+            let oldest = self.starts.len().checked_sub(most.max(1) as usize)?;
             self.starts.get(oldest).map(|start| start.plus(span))
         };
         let [second, minute] = [window(self.limits.per_second, SECOND), window(self.limits.per_minute, MINUTE)];

@@ -6,11 +6,12 @@
 //! measured against an address that was read and stored before this server first sent a proxy. A
 //! phone whose address was not read by then never gets one.
 
-use super::{Dial, EverRead, PhoneReadings};
+use super::{Dial, EverRead, NO_ECHO, PhoneReadings, START, provability, start_of};
 use crate::adapter_kit::phone_ledger::{Knowledge, LastReading, Listed, OwnAddress, PhoneLedger, Row};
-use crate::adapter_kit::shell::{Shell, Tool};
+use crate::adapter_kit::shell::{Shell, Tool, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, NoAddress, PhoneStart, Unreachable};
+use crate::phones::proxy_hosts::ProxyHosts;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,12 @@ impl<R: Row> LedgerReadings<R> {
     pub fn provability(&self, id: &DeviceId, proxy: &SetProxyArgs, (dials, is_proven): (bool, bool)) -> Provability {
         let LastReading { at, tool, .. } = self.ledger.last_reading(id);
         let is_new = at.is_none() && !self.is_settled(id);
-        match self.readings.provability(proxy, tool, dials) {
+        let PhoneReadings { echo, by_server, .. } = &self.readings;
+        let provability = match echo {
+            Some(_) => provability::of(proxy, tool, dials, by_server.is_some()),
+            None => Provability::Nothing(NO_ECHO),
+        };
+        match provability {
             Provability::Nothing(_) if is_new => Provability::Presence,
             Provability::Nothing(why) => Provability::Nothing(why),
             _ if !is_new && self.ever.is_in_vain(self.ledger.now()) => Provability::Nothing(NEVER_READ),
@@ -161,12 +167,22 @@ impl<R: Row> LedgerReadings<R> {
 
     /// Judges the addresses of ordinary requests of different phones.
     pub fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.may_share)
+        let Some((_, urls)) = &self.readings.echo else { return Err(NoAddress::NoListener) };
+        let is_public = |host: &str| ProxyHosts::Public.judge(host).is_ok();
+        match seen {
+            _ if is_public(&urls.first.host) && !seen.iter().all(|address| is_public(&address.to_string())) => {
+                Err(NoAddress::Private)
+            }
+            [one, others @ ..] if others.contains(one) && !self.may_share => Err(NoAddress::Shared),
+            _ => Ok(()),
+        }
     }
 
-    /// Reads the start of a phone, of which `shell` runs the commands.
+    /// Reads the boot id of the kernel and the start of the first process in ticks since the boot.
+    /// Containers share the boot id of their host, so it alone does not suffice.
     pub async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
-        self.readings.start(shell, id).await
+        let output = run_whole(shell, &self.readings.random, id, START).await?;
+        start_of(&output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }
 }
 
@@ -179,7 +195,7 @@ fn differs(shown: Option<IpAddr>, seen: IpAddr) -> bool {
 mod tests {
     use super::*;
     use crate::adapter_kit::phone_ledger::tests::{TestLedger, TestRow};
-    use crate::adapter_kit::readings::tests::{Running, proxy, read};
+    use crate::adapter_kit::readings::tests::{Running, proxy};
 
     async fn ledger() -> TestLedger {
         let kept = TestLedger::new().await;
@@ -197,7 +213,7 @@ mod tests {
         /// Completes a reading without a proxy; `None` if no request arrived. Returns the own
         /// address, and if it is shared.
         async fn tell(&self, phone: &str, seen: Option<&str>) -> Option<(Option<IpAddr>, bool)> {
-            let seen = seen.map(|seen| read(ip(seen), None)).ok_or(Unreachable("nothing arrived".into()));
+            let seen = seen.map(|seen| Exits::of(ip(seen), None)).ok_or(Unreachable("nothing arrived".into()));
             let exits = self.complete(&id(phone), None, true, seen).await;
             exits.ok().map(|exits| (exits.direct, exits.is_shared))
         }
@@ -262,7 +278,7 @@ mod tests {
         let readings = kept.readings(false);
         let [one, two] = ["192.0.2.1", "192.0.2.2"].map(ip);
         let complete = async |is_without: bool, seen: Option<IpAddr>| {
-            let seen = seen.map(|seen| read(seen, None)).ok_or(Unreachable("nothing arrived".into()));
+            let seen = seen.map(|seen| Exits::of(seen, None)).ok_or(Unreachable("nothing arrived".into()));
             let read = readings.complete(&id("e-1"), None, is_without, seen).await;
             read.ok().map(|exits| (exits.former, exits.direct))
         };

@@ -23,9 +23,7 @@ pub struct CallbackUrl {
     pub(super) port: u16,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
-pub struct NoCallbackUrl;
+const NO_URL: &str = "expected a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80";
 
 impl CallbackUrl {
     #[must_use]
@@ -39,16 +37,16 @@ impl CallbackUrl {
 }
 
 impl FromStr for CallbackUrl {
-    type Err = NoCallbackUrl;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NoCallbackUrl> {
-        let url = Url::parse(text).map_err(|_| NoCallbackUrl)?;
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let url = Url::parse(text).map_err(|_| NO_URL)?;
         let bare = url.username().is_empty() && url.password().is_none();
         let root = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         let (Some(host), Some(port), "http", true, true) =
             (url.host(), url.port_or_known_default(), url.scheme(), bare, root)
         else {
-            return Err(NoCallbackUrl);
+            return Err(NO_URL);
         };
         let base = url.as_str().trim_end_matches('/').to_owned();
         let host = match host {
@@ -68,26 +66,17 @@ pub struct CallbackUrls {
     pub(super) other: Option<CallbackUrl>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoCallbackUrls {
-    #[error(transparent)]
-    Url(#[from] NoCallbackUrl),
-    #[error(
-        "expected one URL, or two that are separated by a comma: one with an IPv4 address, one with an IPv6 address"
-    )]
-    Families,
-}
-
 impl FromStr for CallbackUrls {
-    type Err = NoCallbackUrls;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NoCallbackUrls> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        const NO_FAMILIES: &str = "expected one URL, or two that are separated by a comma: one with an IPv4 address, one with an IPv6 address";
         let Some((first, other)) = text.split_once(',') else { return Ok(text.parse::<CallbackUrl>()?.into()) };
         let (first, other): (CallbackUrl, CallbackUrl) = (first.parse()?, other.parse()?);
         let is_ipv4 = |url: &CallbackUrl| url.host.parse().map(|address: IpAddr| address.is_ipv4());
         match (is_ipv4(&first), is_ipv4(&other)) {
             (Ok(one), Ok(another)) if one != another => Ok(Self { first, other: Some(other) }),
-            _ => Err(NoCallbackUrls::Families),
+            _ => Err(NO_FAMILIES),
         }
     }
 }

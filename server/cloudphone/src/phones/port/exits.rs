@@ -48,6 +48,12 @@ pub enum Through {
 }
 
 impl Exits {
+    /// Makes a reading in one family, of a phone whose other addresses are not known.
+    #[must_use]
+    pub fn of(ordinary: IpAddr, through: Option<Through>) -> Self {
+        Self { ordinary, through, direct: None, is_shared: false, former: None, other: None }
+    }
+
     /// Returns the evidence that the phone uses `proxy`. `before` is the address of an ordinary
     /// request before the send.
     ///

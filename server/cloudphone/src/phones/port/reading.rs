@@ -35,6 +35,14 @@ pub struct DeviceReading {
     pub paces: Paces,
 }
 
+impl Default for DeviceSpec {
+    /// Nothing is known.
+    fn default() -> Self {
+        let (model, os_version, cpu_cores, memory_mb, storage_gb, screen, region) = Default::default();
+        Self { model, os_version, cpu_cores, memory_mb, storage_gb, screen, region }
+    }
+}
+
 /// The durations of writes on a phone; `None` means the contract's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paces {
@@ -51,6 +59,15 @@ pub struct Pace {
     pub settle_seconds: u32,
     /// The longest time for the whole write, in seconds.
     pub deadline_seconds: u32,
+}
+
+impl Pace {
+    /// Returns the pace of a write that settles in this time. Its deadline has room for the report
+    /// and the readings.
+    #[must_use]
+    pub fn of(settle_seconds: u32) -> Self {
+        Self { settle_seconds, deadline_seconds: settle_seconds.saturating_add(90) }
+    }
 }
 
 /// The flag of each capability. Clients read the reason of a flag that is false.

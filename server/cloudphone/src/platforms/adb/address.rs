@@ -6,7 +6,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdbAddress {
@@ -15,21 +14,18 @@ pub enum AdbAddress {
     Unix(PathBuf),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "expected a loopback address like `127.0.0.1:5037`, or the absolute path of a Unix socket; for a server on \
-     another machine, run `ssh -N -L 5037:127.0.0.1:5037 MACHINE` and write `127.0.0.1:5037`"
-)]
-pub struct NoAdbAddress;
+const NO_SERVER: &str = "expected a loopback address like `127.0.0.1:5037`, or the absolute path of a Unix socket; for \
+                         a server on another machine, run `ssh -N -L 5037:127.0.0.1:5037 MACHINE` and write \
+                         `127.0.0.1:5037`";
 
 impl FromStr for AdbAddress {
-    type Err = NoAdbAddress;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NoAdbAddress> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         match text.parse::<SocketAddr>() {
             Ok(address) if address.ip().to_canonical().is_loopback() && address.port() != 0 => Ok(Self::Tcp(address)),
             Err(_) if Path::new(text).is_absolute() => Ok(Self::Unix(text.into())),
-            _ => Err(NoAdbAddress),
+            _ => Err(NO_SERVER),
         }
     }
 }
@@ -46,17 +42,14 @@ impl fmt::Display for AdbAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkAddress(pub(super) PhoneAddress);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("expected a host and a port, like `192.0.2.7:5555`")]
-pub struct NoNetworkAddress;
-
 impl FromStr for NetworkAddress {
-    type Err = NoNetworkAddress;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NoNetworkAddress> {
-        let (host, port) = text.rsplit_once(':').ok_or(NoNetworkAddress)?;
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        const NO_PHONE: &str = "expected a host and a port, like `192.0.2.7:5555`";
+        let (host, port) = text.rsplit_once(':').ok_or(NO_PHONE)?;
         let is_port = port.parse::<u16>().is_ok_and(|port| port != 0) && !host.is_empty() && !host.contains(' ');
-        PhoneAddress::of_serial(text).filter(|_| is_port).map(Self).ok_or(NoNetworkAddress)
+        PhoneAddress::of_serial(text).filter(|_| is_port).map(Self).ok_or(NO_PHONE)
     }
 }
 
@@ -70,7 +63,7 @@ mod tests {
             assert!(text.parse::<NetworkAddress>().is_ok(), "{text}");
         }
         for text in ["192.0.2.7", ":5555", "192.0.2.7:0", "192.0.2.7:70000", "usb:1", "-x:5555", "a b:5555"] {
-            assert_eq!(text.parse::<NetworkAddress>(), Err(NoNetworkAddress), "{text}");
+            assert!(text.parse::<NetworkAddress>().is_err(), "{text}");
         }
     }
 
@@ -82,7 +75,7 @@ mod tests {
         for text in
             ["", "5037", "localhost:5037", "192.0.2.1:5037", "0.0.0.0:5037", "[::]:5037", "127.0.0.1:0", "adb.sock"]
         {
-            assert_eq!(text.parse::<AdbAddress>(), Err(NoAdbAddress), "{text}");
+            assert!(text.parse::<AdbAddress>().is_err(), "{text}");
         }
     }
 }

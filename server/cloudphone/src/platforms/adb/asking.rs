@@ -47,7 +47,8 @@ impl PhoneAsker {
         let now = self.server.clock.now();
         let is_due = |first: bool| tried_at.map_or(first, |last| now.since(last) >= REVIVED_EVERY);
         let (mut listed, mut tries_at) = (listed, tried_at);
-        if matches!(listed, AdbState::Absent | AdbState::Offline) && self.connects(address) && is_due(true) {
+        let connects = self.connect.iter().any(|NetworkAddress(known)| known == address);
+        if matches!(listed, AdbState::Absent | AdbState::Offline) && connects && is_due(true) {
             tries_at = Some(now);
             let told = self.server.tell(&format!("host:connect:{address}")).await.unwrap_or_default();
             if listed == AdbState::Offline && told.starts_with("already connected") {
@@ -100,10 +101,6 @@ impl PhoneAsker {
         let script = if *is_first { mark_script(&mark) } else { word_script(&mark, "-") };
         self.server.run(address, &script).await.ok()?;
         self.server.read_facts(address).await.ok()?.mark
-    }
-
-    fn connects(&self, address: &PhoneAddress) -> bool {
-        self.connect.iter().any(|NetworkAddress(known)| known == address)
     }
 }
 

@@ -9,7 +9,6 @@ use super::connections::{Connections, MarkOrder, Marking};
 use super::facts::{Mark, word_script};
 use super::lines::{PhonePattern, SelectedPhones, parse_list, select};
 use super::row::AdbRow;
-use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
 use crate::adapter_kit::phone_ledger::refresh::Source;
@@ -23,7 +22,7 @@ use toolwarrant::{BoxFuture, Timestamp};
 const ASKED_AT_ONCE: usize = 128;
 
 pub(super) struct AdbListing {
-    pub(super) asker: PhoneAsker,
+    asker: PhoneAsker,
     only: Vec<PhonePattern>,
     last: Mutex<Connections>,
 }
@@ -33,17 +32,13 @@ impl AdbListing {
         Self { asker, only, last: Mutex::new(known) }
     }
 
-    pub(super) fn server(&self) -> &AdbServer {
-        &self.asker.server
-    }
-
     pub(super) async fn version(&self) -> Result<u32, Unreachable> {
-        let text = self.server().tell("host:version").await?;
+        let text = self.asker.server.tell("host:version").await?;
         u32::from_str_radix(&text, 16).map_err(|_| Unreachable("what listens there is not an adb server".into()))
     }
 
     async fn select(&self) -> Result<SelectedPhones, Unreachable> {
-        let text = self.server().tell("host:devices-l").await?;
+        let text = self.asker.server.tell("host:devices-l").await?;
         Ok(select(&self.only, &self.asker.connect, &parse_list(&text)))
     }
 
@@ -60,49 +55,6 @@ impl AdbListing {
         })
     }
 
-    async fn rows(&self) -> Result<Vec<AdbRow>, Unreachable> {
-        let SelectedPhones { served, left_out } = self.select().await?;
-        let known = self.last().clone();
-        let was_silent =
-            |address: &PhoneAddress| known.get(address).is_some_and(|known| known.row.state == AdbState::Silent);
-        let (later, first): (Vec<_>, Vec<_>) = served.into_iter().partition(|(address, _)| was_silent(address));
-        let mut waiting = first.into_iter().chain(later);
-        let (mut asked, mut list) = (JoinSet::new(), Connections::new(left_out));
-        loop {
-            while asked.len() < ASKED_AT_ONCE
-                && let Some((address, state)) = waiting.next()
-            {
-                let (asker, tried_at) = (self.asker.clone(), known.get(&address).and_then(|known| known.tried_at));
-                asked.spawn(async move {
-                    let answer = asker.ask_or_revive(&address, state, tried_at).await;
-                    (address, answer)
-                });
-            }
-            match asked.join_next().await {
-                Some(Ok((address, (Answer { state, facts }, tried_at)))) => {
-                    let row = known.get(&address).map_or_else(|| AdbRow::new(address), |known| known.row.clone());
-                    let facts = facts.unwrap_or_else(|| row.facts.clone());
-                    list.add(AdbRow { state, facts, ..row }, tried_at, &known);
-                }
-                Some(Err(error)) => tracing::error!(%error, "a phone could not be asked"),
-                None => break,
-            }
-        }
-        let last = known.follow(list, self).await;
-        let rows = last.phones().cloned().collect();
-        *self.last() = last;
-        Ok(rows)
-    }
-
-    async fn compare(&self, first: &AdbRow, second: &AdbRow) -> Option<bool> {
-        let (word, server) = (self.server().make_word().ok()?, self.server());
-        server.run(&first.address, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
-        if server.read_facts(&first.address).await.ok()?.word != word {
-            return None;
-        }
-        Some(server.read_facts(&second.address).await.ok()?.word == word)
-    }
-
     pub(super) fn last(&self) -> MutexGuard<'_, Connections> {
         ignore_poison(self.last.lock())
     }
@@ -110,7 +62,15 @@ impl AdbListing {
 
 impl Marking for AdbListing {
     fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, Option<bool>> {
-        Box::pin(self.compare(first, second))
+        Box::pin(async move {
+            let server = &self.asker.server;
+            let word = server.make_word().ok()?;
+            server.run(&first.address, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
+            if server.read_facts(&first.address).await.ok()?.word != word {
+                return None;
+            }
+            Some(server.read_facts(&second.address).await.ok()?.word == word)
+        })
     }
 
     fn mark(&self, orders: Vec<MarkOrder>) -> BoxFuture<'_, BTreeMap<PhoneAddress, Option<Mark>>> {
@@ -131,11 +91,43 @@ impl Marking for AdbListing {
 
 impl Source<AdbRow> for AdbListing {
     fn list(&self) -> BoxFuture<'_, Result<Vec<AdbRow>, Unreachable>> {
-        Box::pin(self.rows())
+        Box::pin(async move {
+            let SelectedPhones { served, left_out } = self.select().await?;
+            let known = self.last().clone();
+            let was_silent =
+                |address: &PhoneAddress| known.get(address).is_some_and(|known| known.row.state == AdbState::Silent);
+            let (later, first): (Vec<_>, Vec<_>) = served.into_iter().partition(|(address, _)| was_silent(address));
+            let mut waiting = first.into_iter().chain(later);
+            let (mut asked, mut list) = (JoinSet::new(), Connections::new(left_out));
+            loop {
+                while asked.len() < ASKED_AT_ONCE
+                    && let Some((address, state)) = waiting.next()
+                {
+                    let (asker, tried_at) = (self.asker.clone(), known.get(&address).and_then(|known| known.tried_at));
+                    asked.spawn(async move {
+                        let answer = asker.ask_or_revive(&address, state, tried_at).await;
+                        (address, answer)
+                    });
+                }
+                match asked.join_next().await {
+                    Some(Ok((address, (Answer { state, facts }, tried_at)))) => {
+                        let row = known.get(&address).map_or_else(|| AdbRow::new(address), |known| known.row.clone());
+                        let facts = facts.unwrap_or_else(|| row.facts.clone());
+                        list.add(AdbRow { state, facts, ..row }, tried_at, &known);
+                    }
+                    Some(Err(error)) => tracing::error!(%error, "a phone could not be asked"),
+                    None => break,
+                }
+            }
+            let last = known.follow(list, self).await;
+            let rows = last.phones().cloned().collect();
+            *self.last() = last;
+            Ok(rows)
+        })
     }
 
     /// Spares no server, because it is on this machine.
     fn pause_end(&self) -> Option<Timestamp> {
-        Some(self.server().clock.now())
+        Some(self.asker.server.clock.now())
     }
 }

@@ -125,6 +125,10 @@ impl Api {
         self.unserved.list()
     }
 
+    pub fn withholds(&self, call: ApiCall) -> bool {
+        self.unserved.withholds(call, self.clock.now())
+    }
+
     pub fn retry_unserved(&self) {
         self.unserved.end_pauses();
     }
@@ -179,7 +183,7 @@ impl Api {
         let Some(path) = call.path(self.settings.family) else {
             return not_served("this platform has no such call");
         };
-        if self.unserved.withholds(call, self.clock.now()) {
+        if self.withholds(call) {
             return not_served("the platform answered 404 to such a call a while ago");
         }
         let path = format!("{}{path}", self.settings.prefix);

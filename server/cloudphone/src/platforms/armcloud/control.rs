@@ -153,7 +153,7 @@ impl WritePort for Armcloud {
             }
             PhoneWrite::Command(Command::ClearProxy(_)) | PhoneWrite::Unread { .. } => Provability::Both,
         };
-        let provability = match self.withholds(&[ApiCall::AsyncCmd, ApiCall::TaskDetail]) {
+        let provability = match [ApiCall::AsyncCmd, ApiCall::TaskDetail].iter().any(|call| self.api.withholds(*call)) {
             true => Provability::Nothing("the platform does not serve commands on phones at present"),
             false => provability,
         };

@@ -45,13 +45,15 @@ impl Listing {
         ledger: &PhoneLedger<Pad>,
         known: &Listed<Pad>,
         clock: &Clock,
-    ) -> Result<Listed<Pad>, Unreachable> {
+    ) -> Result<(), Unreachable> {
         let began = clock.now();
         let read = self.read_one(&known.row).await?;
         let pad = read.ok_or_else(|| Unreachable("the platform does not show the phone".into()))?;
         ledger.note(pad, began).await;
-        let listed = ledger.get(&known.id).filter(|listed| listed.read_at >= began);
-        listed.ok_or_else(|| Unreachable("the platform shows another phone, or a list was not stored".into()))
+        match ledger.get(&known.id) {
+            Some(listed) if listed.read_at >= began => Ok(()),
+            _ => Err(Unreachable("the platform shows another phone, or a list was not stored".into())),
+        }
     }
 
     /// Finds a pad whose code has changed by its seat.

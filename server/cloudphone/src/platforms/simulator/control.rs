@@ -5,21 +5,42 @@ use super::cast::{Part, ReplyTime, Script, WORK, mix};
 use super::fleet::{self, Network};
 use super::phone::{PhoneAt, PhoneEffect, TakenCommand, proxy};
 use crate::phones::contract::{
-    Command, DeviceCapability, DeviceId, DeviceState, PowerAction, Proxy, SessionMode, SetProxyArgs,
+    Command, DeviceCapability, DeviceId, DeviceState, PowerAction, Proxy, SessionMode, SessionToken, SetProxyArgs,
 };
 use crate::phones::port::{
     CheckPort, Exits, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Session, SessionError, Through, Unreachable,
     WritePort,
 };
+use hmac::Mac;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use toolwarrant::base::hex;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
+use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Timestamp};
+
+const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
 impl WritePort for Sim {
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async move { self.issue(id) })
+        Box::pin(async move {
+            self.reach()?;
+            let refused = |why: &str| SessionError::Refused(format!("{id}: {why}").into());
+            let phone = self.find(&self.phones(), id).ok_or_else(|| refused("no such phone"))?;
+            if let Some(why) = phone.reading().offers.session.refusal() {
+                return Err(refused(why));
+            }
+            let count = self.count.fetch_add(1, Relaxed);
+            let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
+            let token = SessionToken::new(&hex::encode(&code)).map_err(|_| refused("its token is none"))?;
+            Ok(Session {
+                token: Secret::new(token),
+                url: None,
+                expires_at: (phone.part != Part::Reticent).then(|| self.clock.now().plus(SESSION_LIFETIME)),
+            })
+        })
     }
 
     fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
@@ -65,14 +86,7 @@ impl WritePort for Sim {
         Box::pin(async move {
             let through = args.map(|args| self.leaves_from(id, Some(proxy(args))).map(Through::Phone)).transpose()?;
             let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
-            Ok(Exits {
-                ordinary: self.leaves_from(id, None)?,
-                through,
-                direct,
-                is_shared: false,
-                former: None,
-                other: None,
-            })
+            Ok(Exits { direct, ..Exits::of(self.leaves_from(id, None)?, through) })
         })
     }
 

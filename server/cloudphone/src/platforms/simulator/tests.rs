@@ -8,6 +8,7 @@ use super::*;
 use crate::phones::contract::DeviceCapability;
 use crate::phones::port::WritePort;
 use std::net::IpAddr;
+use std::time::Duration;
 use toolwarrant::base::SplitMix;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 

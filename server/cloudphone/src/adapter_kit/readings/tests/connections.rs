@@ -41,7 +41,7 @@ async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_nam
         let staged = StagedPhone { url, ordinary: &[OWN], through: [&[EXIT], &[EXIT]], prints: "curl", ran };
         let proxy = with_login(proxy(scheme, host, at.port()), Some(login));
         let (exits, _) = running.readings().read(&staged, Some(&LocalDial), &proxy).await;
-        assert_eq!(exits.unwrap(), read(OWN, through), "{scheme} {manner:?} {login}");
+        assert_eq!(exits.unwrap(), Exits::of(OWN.into(), through), "{scheme} {manner:?} {login}");
         let ran = staged.ran.lock().unwrap();
         assert!(!ran.contains("u:") && !ran.contains("-x"), "{ran}");
     }
@@ -87,7 +87,8 @@ async fn a_proxy_that_leaves_out_a_family_is_no_success_if_both_are_observed() {
         (format!("{v4},{v6}"), true, Verdict::Unreadable),
         (v4.clone(), true, Verdict::Present),
     ] {
-        let readings = PhoneReadings::new(Some((echo.clone(), urls.parse().unwrap())), Random::from_seed(1));
+        let echo = Some((echo.clone(), urls.parse().unwrap()));
+        let readings = PhoneReadings { echo, random: Random::from_seed(1), by_server: None };
         let exits = readings.read(&TwoFamilies { leaks }, Some(&LocalDial), &proxy).await.0.unwrap();
         assert_eq!(exits.verdict(&proxy, Some(OWN.into())), verdict, "{urls} {leaks}: {exits:?}");
     }

@@ -111,15 +111,8 @@ impl Pad {
     fn spec(&self) -> DeviceSpec {
         let system = [&self.android_version, &self.image_version, &self.rom_version].into_iter().flatten().next();
         let model = [&self.config_name, &self.good_name, &self.pad_grade].into_iter().flatten().next();
-        DeviceSpec {
-            model: model.cloned(),
-            os_version: system.map(number_of),
-            cpu_cores: None,
-            memory_mb: None,
-            storage_gb: None,
-            screen: None,
-            region: self.idc_code.clone(),
-        }
+        let (model, os_version, region) = (model.cloned(), system.map(number_of), self.idc_code.clone());
+        DeviceSpec { model, os_version, region, ..DeviceSpec::default() }
     }
 }
 
