@@ -122,23 +122,3 @@ async fn what_was_learned_outlives_the_process_and_is_of_one_phone_under_one_ide
     assert!(!kept.ledger.is_proven(Some(&a), Direction::Start, "R59"));
     assert_eq!(describe(&kept.ledger), "n-a=C n-b=B");
 }
-
-#[tokio::test]
-async fn the_next_leader_finds_the_ledger_and_the_former_one_changes_nothing_any_more() {
-    let (store, clock) = (Memory::default(), Clock::manual(Timestamp(1_000_000)));
-    let open = async || open(Arc::new(store.lead()), &clock).await;
-    let one = open().await;
-    one.take(rows("A@1 B@2"), clock.now()).await;
-    one.note(parse_row("C@1"), clock.now()).await;
-    one.set_proof(Some(&id("n-a")), Direction::Start, Some("C".into())).await.unwrap();
-    let two = open().await;
-    assert_eq!((describe(&two).as_str(), two.is_known()), ("n-a=C n-b=B", true));
-    assert!(two.is_proven(Some(&id("n-a")), Direction::Start, "C"));
-    assert!(one.set_proof(Some(&id("n-a")), Direction::Start, None).await.is_err());
-    assert!(one.is_proven(Some(&id("n-a")), Direction::Start, "C"));
-    clock.advance(Duration::from_secs(1));
-    one.take(rows("C@1 B@2 E@4"), clock.now()).await;
-    assert_eq!(describe(&one), "n-a=C n-b=B");
-    two.take(rows("C@1 B@2 F@4"), clock.now()).await;
-    assert_eq!(describe(&two), "n-a=C n-b=B n-f=F");
-}

@@ -384,7 +384,15 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
             let _ = api.write::<Value>(call, &json!({"password": "hunter2"}), leave(&clock)).await;
         }
     }
+    let platform = Platform::start(vec![PlatformAct::json(401, json!({"code": 2031, "msg": "hunter2"}))]).await;
+    let (api, clock) = api(&platform, Scheme::V4);
+    for trials in 1..=3 {
+        let _ = infos(&api, &clock).await;
+        assert_eq!(platform.requests().len(), trials);
+        api.guard().urge_trial();
+    }
     let log = String::from_utf8(lock(&log.0).clone()).expect("UTF-8");
+    assert_eq!(log.matches("the platform refused the credentials, and calls to it are paused").count(), 1, "{log}");
     for expected in ["SetProxy", "ScreenToken", "code=200", "ewab9x88", "did not answer"] {
         assert!(log.contains(expected), "{expected}: {log}");
     }
