@@ -23,7 +23,7 @@ fn a_result_holds_the_types_of_the_framework_as_its_schema_says() {
             expected: "on".into(),
             observed: "off".into(),
             reported: UpstreamReport::NoAnswer,
-            at: Timestamp(0),
+            checked_at: Timestamp(0),
         }),
         refund: Some(Refund { units: 1, refunded_at: Timestamp(0) }),
         readers: vec![Permission::Look, Permission::Switch],

@@ -24,6 +24,8 @@ use toolwarrant_base::text::deceives;
 use toolwarrant_core::act::{Channel, Claims};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::registry::Registry;
+use toolwarrant_operator::answers::Answered;
+use toolwarrant_operator::view::AnswerView;
 use toolwarrant_operator::{
     ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, UnreadTargets,
     execute, local_operator, render,
@@ -127,8 +129,8 @@ impl Rig {
         let operator = local_operator(Channel::Offline, Claims::default());
         match execute(&context, &operator, command).await {
             Ok(answer) => {
-                let answer = json!(answer);
-                [render::text(&answer, Some(80)), render::json(&answer)]
+                let answer = Answered::of(answer).expect("JSON");
+                [render::text(&answer.view, Some(80)), render::json(&answer.json)]
             }
             Err(error) => [error.to_string(), String::new()],
         }
@@ -291,7 +293,7 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
         assert!(rig.platform.looked_up.load(Relaxed) > 0, "an operation goes back as it came");
         for line in rig.server.audit().await.lines() {
             let line: Value = serde_json::from_str(line).expect("JSON");
-            assert_printable(&render::text(&json!([line]), Some(80)), "the audit");
+            assert_printable(&render::text(&AnswerView::of_value(&json!([line])), Some(80)), "the audit");
         }
         drop(logged);
         assert!(log.text().contains(ORDER), "the operator reads in the log what the platform says");

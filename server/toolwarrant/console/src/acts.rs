@@ -8,8 +8,7 @@ use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use serde_json::json;
-use toolwarrant_operator::answers::{NewKeyAnswer, OperatorAnswer};
+use toolwarrant_operator::answers::{ActMade, NewKeyAnswer, OperatorAnswer};
 use toolwarrant_operator::cli::{CommandForm, describe_form};
 use toolwarrant_operator::{FailureCode, OperatorError};
 
@@ -58,7 +57,8 @@ struct DonePage {
     heading: Heading,
     back: (String, String),
     body: Markup,
-    secret: Option<String>,
+    /// The secret of a key, and the id of the key.
+    secret: Option<(String, String)>,
 }
 
 impl ConsoleVisit<'_> {
@@ -83,7 +83,7 @@ impl ConsoleVisit<'_> {
             Some((of, id)) => self.ask_any(&[of, "show", "--", id]).await.ok(),
             None => None,
         };
-        let object = object.map(|object| show(self.console.catalogue, object));
+        let object = object.map(|object| show(&object));
         let about = form.about.clone();
         let title = format!("{group} {name}");
         let mut inputs = self.inputs(form, &["yes"]).await;
@@ -146,10 +146,10 @@ impl ConsoleVisit<'_> {
         let heading = Heading::of(&format!("done: {group} {name}"));
         let (body, secret) = match answer {
             OperatorAnswer::NewKey(NewKeyAnswer { key_id, secret, act_id, note }) => {
-                let shown = json!({"key_id": key_id, "act_id": act_id, "note": note});
-                (show(self.console.catalogue, shown), Some(secret.clone()))
+                let made = ActMade { act_id: act_id.clone(), note: Some(note.clone()) };
+                (show(&made), Some((secret.clone(), key_id.clone())))
             }
-            answer => (show(self.console.catalogue, answer), None),
+            answer => (show(answer), None),
         };
         Rendered::of("done", &DonePage { heading, back, body, secret })
     }

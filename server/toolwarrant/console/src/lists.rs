@@ -1,7 +1,7 @@
 //! Pages that are a list with filters. The filters are the flags of the command that lists, so a
 //! page has them all and no other.
 
-use crate::answer::{Columns, table, table_with, with_name};
+use crate::answer::table;
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
@@ -9,7 +9,7 @@ use askama::Template;
 use std::borrow::Cow;
 use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_operator::answers::{ActRow, AuditLine, ListedApplication, OperatorAnswer, TargetRow};
+use toolwarrant_operator::answers::{ListedApplication, OperatorAnswer, TargetRow};
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
 
 /// A page with a list.
@@ -21,38 +21,6 @@ pub(crate) struct ListPage<'a> {
     pub(crate) act: Act,
     pub(crate) is_live: bool,
 }
-
-/// The columns of lines of the audit trail.
-pub(crate) const LINES: Columns<AuditLine> = &[
-    ("time", |line| with_name("time", &line.time)),
-    ("by", |line| {
-        let application = || with_name("application", &line.application);
-        let operator = || with_name("name", &line.operator.as_ref().map(|operator| &operator.name));
-        with_name("application_name", &line.application_name).or_else(application).or_else(operator)
-    }),
-    ("did", |line| {
-        let command = || with_name("command", &line.command);
-        with_name("tool", &line.tool).or_else(command).or_else(|| with_name("event", &line.event))
-    }),
-    ("on", |line| with_name("target", &line.target).or_else(|| with_name("object", &line.object))),
-    ("outcome", |line| with_name("outcome", &line.outcome)),
-    ("task", |line| with_name("task_id", &line.task_id)),
-    ("record", |line| with_name("request_id", &line.request_id).or_else(|| with_name("act_id", &line.act_id))),
-    ("with", |line| with_name("arguments", &line.arguments).or_else(|| with_name("changes", &line.changes))),
-];
-
-/// The columns of acts.
-const ACTS: Columns<ActRow> = &[
-    ("time", |act| with_name("time", &act.time)),
-    ("by", |act| with_name("by", &act.by)),
-    ("did", |act| with_name("command", &act.command)),
-    ("on", |act| with_name("name", &act.name).or_else(|| with_name("object", &act.object))),
-    ("changes", |act| with_name("changes", &act.changes)),
-    ("reason", |act| with_name("reason", &act.reason)),
-    ("claims", |act| with_name("claims", &act.claims)),
-    ("over", |act| with_name("channel", &act.channel)),
-    ("record", |act| with_name("act_id", &act.act_id)),
-];
 
 type Act = Option<(&'static str, &'static str)>;
 
@@ -124,7 +92,7 @@ impl ConsoleVisit<'_> {
         let paging = ("limit".to_owned(), rows_max.to_string());
         let words = form.fill(page.words, &asked.chain([paging]).collect::<Vec<_>>());
         let (listed, failure) = match self.ask_words(&words).await {
-            Ok(answer) => (self.show_rows(&page.title, answer, rows_max, picture), None),
+            Ok(answer) => (Self::show_rows(&page.title, answer, rows_max, picture), None),
             Err(error) => (ListedRows::default(), Some(error)),
         };
         let ListedRows { rows, next, searched } = listed;
@@ -152,14 +120,7 @@ impl ConsoleVisit<'_> {
         rendered
     }
 
-    fn show_rows(
-        &self,
-        name: &str,
-        answer: OperatorAnswer,
-        rows_max: usize,
-        picture: Option<RowPicture<'_>>,
-    ) -> ListedRows {
-        let catalogue = self.console.catalogue;
+    fn show_rows(name: &str, answer: OperatorAnswer, rows_max: usize, picture: Option<RowPicture<'_>>) -> ListedRows {
         let is_full = |count: usize| count >= rows_max;
         let before =
             |number: Option<u64>, count| number.filter(|_| is_full(count)).map(|number| ("before", number.to_string()));
@@ -167,31 +128,30 @@ impl ConsoleVisit<'_> {
             OperatorAnswer::Tasks(page) => {
                 let examined = format!(", {} examined", page.examined);
                 let next = page.next.map(|next| ("before", next));
-                (table(catalogue, name, &page.tasks), page.tasks.len(), next, examined)
+                (table(name, &page.tasks), page.tasks.len(), next, examined)
             }
             OperatorAnswer::Audit(page) => {
-                let lines: Vec<_> = page.lines.iter().map(AuditLine::of).collect();
                 let examined = page.examined_back_to.map(|time| format!(", examined back to {time}"));
                 let next = page.next.map(|next| ("before", next));
-                (table_with(catalogue, name, LINES, &lines), lines.len(), next, examined.unwrap_or_default())
+                (table(name, &page.lines), page.lines.len(), next, examined.unwrap_or_default())
             }
             OperatorAnswer::Acts(acts) => {
                 let next = before(acts.last().map(|act| act.number), acts.len());
-                (table_with(catalogue, name, ACTS, &acts), acts.len(), next, String::new())
+                (table(name, &acts), acts.len(), next, String::new())
             }
             OperatorAnswer::Refunds(refunds) => {
                 let next = before(refunds.last().map(|refund| refund.number), refunds.len());
-                (table(catalogue, name, &refunds), refunds.len(), next, String::new())
+                (table(name, &refunds), refunds.len(), next, String::new())
             }
             OperatorAnswer::Targets(targets) => {
                 let last = targets.last().filter(|_| is_full(targets.len()));
                 let next = last.map(|target| ("after", target.id.clone()));
                 let drawn = picture.map(|picture| (picture.draw)(&targets));
-                let rows = drawn.unwrap_or_else(|| table(catalogue, name, &targets));
+                let rows = drawn.unwrap_or_else(|| table(name, &targets));
                 (rows, targets.len(), next, String::new())
             }
-            OperatorAnswer::Applications(rows) => (table(catalogue, name, &rows), rows.len(), None, String::new()),
-            OperatorAnswer::Keys(rows) => (table(catalogue, name, &rows), rows.len(), None, String::new()),
+            OperatorAnswer::Applications(rows) => (table(name, &rows), rows.len(), None, String::new()),
+            OperatorAnswer::Keys(rows) => (table(name, &rows), rows.len(), None, String::new()),
             _ => return ListedRows::default(),
         };
         ListedRows { rows, next, searched: format!("{count} shown{examined}") }
@@ -215,7 +175,7 @@ impl ConsoleVisit<'_> {
         match name {
             "app" => {
                 let rows: Vec<ListedApplication> = self.ask(&["app", "list"]).await.unwrap_or_default();
-                rows.into_iter().map(|row| row.application.name).collect()
+                rows.into_iter().map(|row| row.application.name.name).collect()
             }
             "status" => TaskStatus::ALL.iter().map(|status| status.as_str().to_owned()).collect(),
             "tool" => catalogue.tools.iter().map(|tool| tool.name.to_owned()).collect(),

@@ -6,7 +6,7 @@
 use crate::access::Grants;
 use crate::rows::{ApplicationRow, KeyRow, Labels};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
@@ -109,9 +109,17 @@ impl Act {
 
 pub const ACT_PREFIX: &str = "act_";
 
-/// Differences by name. A list has `added` and `removed`, any other value `before` and `after`.
+/// Differences by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes(Map<String, Value>);
+pub struct Changes(BTreeMap<String, Difference>);
+
+/// The difference of a value, or of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Difference {
+    Value { before: Value, after: Value },
+    List { added: Vec<Value>, removed: Vec<Value> },
+}
 
 impl Changes {
     #[must_use]
@@ -133,11 +141,16 @@ impl Changes {
 
     #[must_use]
     pub fn of(name: &'static str, before: impl Into<Value>, after: impl Into<Value>) -> Self {
-        Self(Map::from_iter([(name.to_owned(), difference(&before.into(), &after.into()))]))
+        Self(BTreeMap::from([(name.to_owned(), difference(&before.into(), &after.into()))]))
+    }
+
+    #[must_use]
+    pub fn differences(&self) -> &BTreeMap<String, Difference> {
+        &self.0
     }
 }
 
-fn difference(before: &Value, after: &Value) -> Value {
+fn difference(before: &Value, after: &Value) -> Difference {
     let lists = [before, after].map(|value| match value {
         Value::Array(items) => Some(items.as_slice()),
         Value::Null => Some(&[][..]),
@@ -148,11 +161,11 @@ fn difference(before: &Value, after: &Value) -> Value {
             let without = |all: &[Value], others: &[Value]| {
                 let others: BTreeSet<_> = others.iter().filter_map(Value::as_str).collect();
                 let rest = all.iter().filter(|item| item.as_str().is_none_or(|item| !others.contains(item)));
-                rest.cloned().collect::<Value>()
+                rest.cloned().collect()
             };
-            json!({"added": without(after, before), "removed": without(before, after)})
+            Difference::List { added: without(after, before), removed: without(before, after) }
         }
-        _ => json!({"before": before, "after": after}),
+        _ => Difference::Value { before: before.clone(), after: after.clone() },
     }
 }
 

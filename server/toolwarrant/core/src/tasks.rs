@@ -192,8 +192,7 @@ pub struct Evidence {
     /// The upstream's report.
     pub reported: UpstreamReport,
     /// When the reading was taken.
-    #[serde(rename = "checked_at")]
-    pub at: Timestamp,
+    pub checked_at: Timestamp,
 }
 
 impl TargetIds for Evidence {}

@@ -1,21 +1,38 @@
-//! The answers to commands: a type for each, which a text, `--json` and the console show.
+//! The answers to commands: a type for each. `--json` shows what the type serializes. The text and
+//! the console show its columns, see [`columns`].
 
+mod columns;
+mod name;
+mod server;
+mod target;
 mod trail;
 
 pub use crate::history::{Counts, LastDay, Period};
 pub use crate::upstreams::UpstreamRow;
-pub use trail::{AuditLine, AuditPage, AuditTail, LineOperator, OtherTrail, TrailFault, Verification};
+pub use name::ApplicationName;
+pub use server::{
+    CheckRow, Concern, ConsoleLink, ConsoleSession, Diagnosis, FaultRow, ListCommand, OverviewAnswer, Readiness,
+    RemedyRow, RetentionRow, ServerFacts, ServerLoad, SessionsEnded, TargetCounts, UnexaminedRow,
+};
+pub use target::{StateCounts, TargetRow, TaskTarget};
+pub(crate) use trail::AuditLine;
+pub use trail::{AuditPage, AuditTail, OtherTrail, TrailFault, TrailLine, Verification};
 
+use crate::backup::BackupAnswer;
 use crate::error::OperatorError;
+use crate::restore::RestoreAnswer;
+use crate::view::{AnswerView, Show};
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
-use toolwarrant_core::act::{Changes, Role};
+use toolwarrant_core::act::Changes;
 use toolwarrant_core::store::Labels;
+use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_postgres::ReplicaRun;
 use toolwarrant_tasks::history::TaskHistory;
 
 /// The act of a change.
@@ -37,13 +54,21 @@ pub struct WithAct<T> {
 
 macro_rules! answers {
     ($($name:ident($type:ty),)*) => {
-        /// The answer to a command. On the socket it is its content. `Shown` is never read: the
-        /// schemas of tools, changes of whole stores, and the answers of a service's own commands.
+        /// The answer to a command.
         #[derive(Clone, Debug, Serialize)]
         #[serde(untagged)]
         pub enum OperatorAnswer {
             $($name($type),)*
         }
+
+        impl Show for OperatorAnswer {
+            fn show(&self) -> AnswerView {
+                match self {
+                    $(Self::$name(answer) => answer.show(),)*
+                }
+            }
+        }
+
         $(impl From<$type> for OperatorAnswer {
             fn from(answer: $type) -> Self {
                 Self::$name(answer)
@@ -83,13 +108,71 @@ answers! {
     Doctor(Diagnosis),
     Sessions(Vec<ConsoleSession>),
     Link(WithAct<ConsoleLink>),
-    Shown(Value),
+    Tools(Vec<ListedTool>),
+    Tool(Box<ToolAnswer>),
+    AuditLines(Vec<TrailLine>),
+    Backup(BackupAnswer),
+    Restore(RestoreAnswer),
+    ClockAccepted(ClockAccepted),
+    Runs(Vec<ReplicaRun>),
+    BegunAgain(BegunAgain),
+    StoreMade(StoreMade),
+    StoreChecked(StoreChecked),
+    Granted(RightsGranted),
+    SessionsEnded(SessionsEnded),
+    Ready(Readiness),
+    Own(OwnAnswer),
+}
+
+impl OperatorAnswer {
+    fn has_fault(&self) -> bool {
+        match self {
+            Self::Doctor(found) => !found.healthy,
+            Self::Verification(found) => !found.sound,
+            Self::Own(OwnAnswer { value, .. }) => Answered::of_value(value.clone()).has_fault,
+            _ => false,
+        }
+    }
+}
+
+/// An answer as the socket carries it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answered {
+    /// For programs.
+    pub json: Value,
+    /// For people.
+    pub view: AnswerView,
+    /// True if it reports a fault.
+    pub has_fault: bool,
+}
+
+impl Answered {
+    /// Writes an answer.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    pub fn of(answer: OperatorAnswer) -> Result<Self, OperatorError> {
+        let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
+        let json = serde_json::to_value(&answer).map_err(unwritten)?;
+        Ok(Self { json, view: answer.show(), has_fault: answer.has_fault() })
+    }
+
+    /// Makes the answer of a service, which reports a fault with `"sound": false`.
+    #[must_use]
+    pub fn of_value(json: Value) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Judgement {
+            sound: Option<bool>,
+        }
+        let Judgement { sound } = json::convert(&json).unwrap_or_default();
+        Self { view: AnswerView::of_value(&json), json, has_fault: sound == Some(false) }
+    }
 }
 
 /// An application.
 #[derive(Clone, Debug, Serialize)]
 pub struct ApplicationFacts {
-    pub name: String,
+    pub name: ApplicationName,
     pub id: String,
     pub permissions: Vec<String>,
     pub suspended_at: Option<Timestamp>,
@@ -152,7 +235,7 @@ pub enum KeyState {
 #[derive(Clone, Debug, Serialize)]
 pub struct KeyAnswer {
     pub key_id: String,
-    pub application: String,
+    pub application: ApplicationName,
     pub state: KeyState,
     pub live_secrets: usize,
     pub created_at: Timestamp,
@@ -195,45 +278,19 @@ pub struct SecretAnswer {
     pub last_used_from: Option<IpAddr>,
 }
 
-/// A target in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct TargetRow {
-    /// The first field.
-    #[serde(skip)]
-    pub id: String,
-    /// The fields that the service shows.
-    #[serde(flatten)]
-    pub shown: Map<String, Value>,
-    pub unreadable_since: Option<Timestamp>,
-    pub applications: Vec<String>,
-}
-
-/// The numbers of targets.
-#[derive(Clone, Debug, Serialize)]
-pub struct StateCounts {
-    pub count: u64,
-    pub states: BTreeMap<&'static str, u64>,
-    pub offers: BTreeMap<&'static str, u64>,
-    pub prefixes: BTreeMap<String, u64>,
-}
-
 /// A task in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct TaskRow {
     pub task_id: String,
-    pub application: String,
+    pub application: ApplicationName,
     pub tool: String,
-    /// The target by the name of its argument or, if the contract has several resources, `resource`
-    /// and `target`.
     #[serde(flatten)]
-    pub names: BTreeMap<&'static str, String>,
-    pub status: &'static str,
+    pub target: TaskTarget,
+    pub status: TaskStatus,
     pub phase: Option<&'static str>,
     pub attempts: u8,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
-    #[serde(skip)]
-    pub target: String,
 }
 
 /// A page of tasks.
@@ -250,7 +307,9 @@ pub struct ListedTasks {
 pub struct TaskAnswer {
     #[serde(flatten)]
     pub task: TaskRow,
-    pub resource: String,
+    /// Unless the target names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     pub refunded_at: Option<Timestamp>,
     pub meaning: Option<&'static str>,
     #[serde(flatten)]
@@ -271,7 +330,7 @@ pub struct TaskCall {
 #[derive(Clone, Debug, Serialize)]
 pub struct RefundRow {
     pub refunded_at: Timestamp,
-    pub application: String,
+    pub application: ApplicationName,
     pub units: u32,
     pub task_id: String,
     pub number: u64,
@@ -282,10 +341,10 @@ pub struct RefundRow {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FoundObject {
     Act { act: Box<ActRow> },
-    Task { task: Box<TaskAnswer>, lines: Vec<Value> },
-    Key { key: Box<KeyAnswer>, acts: Vec<ActRow>, lines: Vec<Value> },
+    Task { task: Box<TaskAnswer>, lines: Vec<TrailLine> },
+    Key { key: Box<KeyAnswer>, acts: Vec<ActRow>, lines: Vec<TrailLine> },
     Application { application: Box<ApplicationAnswer>, tasks: Vec<TaskRow>, acts: Vec<ActRow> },
-    Request { lines: Vec<Value>, task: Option<Box<TaskAnswer>> },
+    Request { lines: Vec<TrailLine>, task: Option<Box<TaskAnswer>> },
     Target(FoundTarget),
 }
 
@@ -294,7 +353,7 @@ pub enum FoundObject {
 pub struct FoundTarget {
     pub seen_by: Vec<Viewers>,
     pub tasks: Vec<TaskRow>,
-    pub lines: Vec<Value>,
+    pub lines: Vec<TrailLine>,
 }
 
 /// The applications that see a target.
@@ -311,7 +370,7 @@ pub struct ActRow {
     pub by: String,
     pub command: String,
     pub object: Option<String>,
-    pub name: Option<String>,
+    pub name: Option<ApplicationName>,
     pub changes: Changes,
     pub reason: Option<String>,
     pub claims: Option<String>,
@@ -321,115 +380,86 @@ pub struct ActRow {
     pub number: u64,
 }
 
-/// The overview of a server.
+/// A tool in a list.
 #[derive(Clone, Debug, Serialize)]
-pub struct OverviewAnswer {
+pub struct ListedTool {
+    pub tool: &'static str,
+    pub permission: &'static str,
+    pub title: &'static str,
+}
+
+/// A tool as an agent sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToolAnswer {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub permission: &'static str,
+    pub description: &'static str,
+    pub secret_arguments: &'static [&'static str],
+    pub input_schema: Value,
+    pub output_schema: Value,
+}
+
+/// The time from which the next start continues.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClockAccepted {
+    pub time: Timestamp,
+    pub before: Timestamp,
     #[serde(flatten)]
-    pub server: ServerFacts,
-    pub targets: Vec<TargetCounts>,
-    pub needs_a_look: Vec<Concern>,
+    pub made: ActMade,
 }
 
-/// The targets of a resource, by state.
+/// The start of another history of the store.
 #[derive(Clone, Debug, Serialize)]
-pub struct TargetCounts {
-    pub resource: &'static str,
-    pub count: u64,
-    pub states: BTreeMap<&'static str, u64>,
-}
-
-/// A thing that is not as it should be.
-#[derive(Clone, Debug, Serialize)]
-pub struct Concern {
-    pub count: usize,
-    pub what: String,
-    pub see: ListCommand,
-}
-
-/// The command that lists what a concern is about.
-#[derive(Clone, Debug)]
-pub struct ListCommand {
-    pub words: Vec<&'static str>,
-    pub flags: Vec<(&'static str, String)>,
-}
-
-impl Serialize for ListCommand {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let flags = self.flags.iter().map(|(name, value)| format!(" --{name}={value}"));
-        serializer.serialize_str(&(self.words.join(" ") + &flags.collect::<String>()))
-    }
-}
-
-/// The state of a server.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServerFacts {
-    pub ready: bool,
-    pub why_not: Option<String>,
-    pub remark: Option<String>,
-    /// While it serves.
+pub struct BegunAgain {
+    pub ended_as_timeout: u64,
+    pub keys: Vec<String>,
     #[serde(flatten)]
-    pub load: Option<ServerLoad>,
+    pub made: ActMade,
+    pub next_step: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_day: Option<LastDay>,
+    pub lost: Option<String>,
 }
 
-/// The load of a server.
+/// The tables of a new store.
 #[derive(Clone, Debug, Serialize)]
-pub struct ServerLoad {
-    pub started_at: Timestamp,
-    pub tasks_in_flight: usize,
-    pub held_polls: usize,
-    pub connections: usize,
-    pub engine_lag_seconds: u64,
-    pub audit_seal_age_seconds: u64,
-    pub upstreams: Vec<UpstreamRow>,
+pub struct StoreMade {
+    pub store: &'static str,
+    pub replica: String,
+    pub next: String,
 }
 
-/// The result of the doctor.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Diagnosis {
-    pub healthy: bool,
-    pub checks: Vec<Value>,
-    pub faults: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_examined: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<Value>,
-    pub remedies: Vec<Value>,
-    /// The amount of data that grows, its oldest entry, and the time for which it is stored.
-    pub kept: Vec<Value>,
-}
-
-/// A link into the console.
+/// The guarantees of the server of a store.
 #[derive(Clone, Debug, Serialize)]
-pub struct ConsoleLink {
-    pub link: String,
-    pub role: Role,
-    pub works_once_until: Timestamp,
-    pub from_another_machine: Option<String>,
+pub struct StoreChecked {
+    pub store: Value,
 }
 
-/// A session of the console.
+/// The rights of an account.
 #[derive(Clone, Debug, Serialize)]
-pub struct ConsoleSession {
-    pub session: String,
-    pub by: String,
-    pub role: Role,
-    pub began_at: Timestamp,
-    pub used_at: Timestamp,
-    pub ends_at: Timestamp,
+pub struct RightsGranted {
+    pub account: String,
+    pub rights: &'static str,
 }
 
-/// The judgement in an answer.
-#[derive(Default, Deserialize)]
-struct Judgement {
-    healthy: Option<bool>,
-    sound: Option<bool>,
+/// The answer to a command that the service adds.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct OwnAnswer {
+    pub value: Value,
+    #[serde(skip)]
+    pub is_change: bool,
 }
 
-/// Returns true if an answer, as the socket carries it, reports a fault.
-#[must_use]
-pub fn has_fault(answer: &Value) -> bool {
-    let Judgement { healthy, sound } = json::convert(answer).unwrap_or_default();
-    healthy == Some(false) || sound == Some(false)
+impl Show for OwnAnswer {
+    fn show(&self) -> AnswerView {
+        match AnswerView::of_value(&self.value) {
+            AnswerView::Facts(facts)
+                if self.is_change && !facts.iter().any(|(_, view)| matches!(view, AnswerView::Table(_))) =>
+            {
+                AnswerView::Line(facts)
+            }
+            shown => shown,
+        }
+    }
 }

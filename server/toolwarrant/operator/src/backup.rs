@@ -4,6 +4,7 @@
 //! The database is copied first. Files that only grow are copied after it, so they contain
 //! everything that the database refers to, and maybe a little more: those events did happen.
 
+use crate::answers::ActMade;
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, LAST_RUN, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private};
@@ -24,16 +25,17 @@ use toolwarrant_sqlite::LAYOUT;
 /// stored before it begins.
 pub(crate) const LAST_BACKUP: &str = "last-backup";
 
-#[derive(Serialize)]
-pub(crate) struct BackupAnswer {
-    backup: PathBuf,
-    bytes: u64,
-    made_at: Timestamp,
-    files: Vec<String>,
-    left_out: Vec<String>,
-    note: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    act_id: Option<String>,
+/// A backup that was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct BackupAnswer {
+    pub(crate) backup: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) made_at: Timestamp,
+    pub(crate) files: Vec<String>,
+    pub(crate) left_out: Vec<String>,
+    pub(crate) note: String,
+    #[serde(flatten)]
+    pub(crate) made: Option<ActMade>,
 }
 
 const NOTE: &str =
@@ -55,7 +57,7 @@ pub(crate) async fn take(
     let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
     let done = off_the_runtime(move || write(place, &names, &folder, made_at)).await?;
     Ok(match act_id {
-        Ok(act_id) => BackupAnswer { act_id: Some(act_id), ..done },
+        Ok(act_id) => BackupAnswer { made: Some(ActMade { act_id, note: None }), ..done },
         Err(error) => BackupAnswer { note: format!("{NOTE}; the act of this backup is not stored: {error}"), ..done },
     })
 }
@@ -150,7 +152,7 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     if let Err(error) = durable::replace(&folder.join(LAST_BACKUP), |last| writeln!(last, "{made_at}")) {
         tracing::warn!(%error, "the moment of this backup is not stored, so the metrics show an older one or none");
     }
-    Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE.to_owned(), act_id: None })
+    Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE.to_owned(), made: None })
 }
 
 /// Excludes databases: opening and closing one would release the locks of the code in this process

@@ -32,15 +32,15 @@ pub(crate) use table::CommandRow;
 pub use targets::{TargetCommand, TargetQuery, note_unreadable};
 pub use tasks::{TaskCommand, TaskListQuery};
 
-use crate::answers::OperatorAnswer;
+use crate::answers::{OwnAnswer, Readiness};
 use crate::backup;
-use crate::context::{OperatorContext, write_answer};
+use crate::context::OperatorContext;
 use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
 use answer::{put_act, refusal, resolve};
 use clock::ClockCommand;
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
 pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
@@ -124,7 +124,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
         OperatorCommand::Find { id } => Ok(find::find(context, &id).await?.into()),
         OperatorCommand::Acts(query) => acts::list(context, query).await,
-        OperatorCommand::Tools { name } => Ok(OperatorAnswer::Shown(tools(context.catalogue, name.as_deref())?)),
+        OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,
         OperatorCommand::Backup { file } => {
             // The backup contains its own act. A folder that nothing can be written to is also
@@ -132,7 +132,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             let act_id = put_act(context, origin, Changes::default()).await;
             context.write_lines().await;
             let _ = context.registry.store_uses().await;
-            Ok(OperatorAnswer::Shown(write_answer(backup::take(context, file, act_id).await?)?))
+            Ok(backup::take(context, file, act_id).await?.into())
         }
         OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first")),
         OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_again(context, origin, None).await,
@@ -165,7 +165,7 @@ async fn ready(context: &OperatorContext) -> CommandAnswer {
     let server = context.server.as_ref().ok_or_else(|| refusal("no server runs in this process"))?;
     match server.unready().await {
         Some(why) => Err(OperatorError::unavailable(why)),
-        None => Ok(OperatorAnswer::Shown(json!({"ready": true, "remark": server.remark()}))),
+        None => Ok(Readiness { ready: true, remark: server.remark() }.into()),
     }
 }
 
@@ -176,9 +176,10 @@ async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Comm
         true => Some(put_act(context, origin, Changes::default()).await?),
         false => None,
     };
-    let mut done = (own.run)(command).await.map_err(refusal)?;
-    if let (Some(act_id), Value::Object(members)) = (act_id, &mut done) {
+    let is_change = act_id.is_some();
+    let mut value = (own.run)(command).await.map_err(refusal)?;
+    if let (Some(act_id), Value::Object(members)) = (act_id, &mut value) {
         members.insert("act_id".to_owned(), act_id.into());
     }
-    Ok(OperatorAnswer::Shown(done))
+    Ok(OwnAnswer { value, is_change }.into())
 }

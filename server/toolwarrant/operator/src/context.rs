@@ -3,14 +3,12 @@
 use crate::answers::ServerFacts;
 use crate::console::ConsoleDoor;
 use crate::data::DataFolder;
-use crate::error::OperatorError;
 use crate::lines::ActLines;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::place::{StoreOptions, keep_seen};
 use crate::unreadable::UnreadTargets;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -172,12 +170,6 @@ pub struct Check {
     /// Returns all faults in the folder, or the reason why the check failed to look. Changes
     /// nothing.
     pub look: fn(&Path) -> Result<Vec<String>, Explanation>,
-}
-
-/// Returns an answer as the socket carries it.
-pub(crate) fn write_answer(shown: impl Serialize) -> Result<Value, OperatorError> {
-    let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
-    serde_json::to_value(shown).map_err(unwritten)
 }
 
 pub struct OpenedData {

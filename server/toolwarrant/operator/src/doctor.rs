@@ -9,7 +9,7 @@ mod commands;
 mod found;
 mod server;
 
-use crate::answers::Diagnosis;
+use crate::answers::{CheckRow, Diagnosis, FaultRow, RemedyRow, RetentionRow, UnexaminedRow};
 use crate::context::Check;
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND, MASTER_KEY};
 use crate::error::OperatorError;
@@ -19,7 +19,7 @@ use crate::open_error::OpenError;
 use crate::own::Explanation;
 use crate::owner::other_owner;
 use found::{Found, unreadable};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -309,22 +309,23 @@ impl Diagnosis {
         }
     }
 
-    fn list(&mut self, severity: &str, Description(check, holds, remedy): &Description, found: Found) -> Vec<Value> {
+    fn list(&mut self, severity: &'static str, check: &Description, found: Found) -> Vec<FaultRow> {
+        let &Description(check, holds, remedy) = check;
         let (found, state, remedy) = match found {
             Ok(found) if found.is_empty() => (found, "ok", None),
-            Ok(found) => (found, severity, Some(*remedy)),
-            Err(StoreError::Corrupt(why) | StoreError::Conflict(why)) => (vec![why], severity, Some(*remedy)),
+            Ok(found) => (found, severity, Some(remedy)),
+            Err(StoreError::Corrupt(why) | StoreError::Conflict(why)) => (vec![why], severity, Some(remedy)),
             Err(StoreError::Unavailable(why) | StoreError::Unanswered(why)) => {
                 self.healthy = false;
-                self.not_examined.push(json!({"check": check, "why": why}));
+                self.not_examined.push(UnexaminedRow { check, why });
                 (Vec::new(), "not examined", Some(NOT_EXAMINED))
             }
         };
-        self.checks.push(json!({"check": check, "state": state, "what_must_hold": holds}));
-        self.remedies.extend(remedy.map(|remedy| json!({"check": check, "remedy": remedy})));
+        self.checks.push(CheckRow { check, state, what_must_hold: holds });
+        self.remedies.extend(remedy.map(|remedy| RemedyRow { check, remedy }));
         let more = found.len().saturating_sub(FAULTS_SHOWN);
         let more = (more > 0).then(|| format!("and {more} more"));
-        let fault = |found: String| json!({"check": check, "found": found});
+        let fault = |found: String| FaultRow { check, found };
         found.into_iter().take(FAULTS_SHOWN).chain(more).map(fault).collect()
     }
 }
@@ -402,21 +403,21 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Found {
         .collect())
 }
 
-async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
+async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<RetentionRow> {
     let trail = folder.join(AUDIT);
     let found = tokio::task::spawn_blocking(move || retention::figures(&trail)).await;
     let found = found.ok().and_then(Result::ok).unwrap_or_default();
     let mib = found.bytes >> 20;
-    let audit = json!({
-        "what": "audit trail",
-        "amount": if mib == 0 { "under 1 MiB".to_owned() } else { format!("{mib} MiB") },
-        "oldest": Some(found.oldest).filter(|day| !day.is_empty()).map(|day| format!("{day}T00:00:00.000Z")),
-        "kept": format!(
+    let audit = RetentionRow {
+        what: "audit trail",
+        amount: if mib == 0 { "under 1 MiB".to_owned() } else { format!("{mib} MiB") },
+        oldest: found.oldest.parse().ok(),
+        kept: format!(
             "{} days and {} MiB, unless the server has other values of --{KEEP_DAYS} and --{KEEP_BYTES}",
             retention::DAYS,
             retention::BYTES >> 20
         ),
-    });
+    };
     let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
         let kept = match what {
             "ledger" | "acts" => "forever",
@@ -424,7 +425,7 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
             "deduplication keys" => "until they expire",
             _ => &format!("{TASKS_KEPT_DAYS} days after the end"),
         };
-        json!({"what": what, "amount": format!("{rows} rows"), "oldest": oldest, "kept": kept})
+        RetentionRow { what, amount: format!("{rows} rows"), oldest, kept: kept.to_owned() }
     });
     std::iter::once(audit).chain(rows).collect()
 }

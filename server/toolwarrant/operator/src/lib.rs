@@ -2,7 +2,7 @@
 //!
 //! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command
 //! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. Each command
-//! has one of the [`answers`], and [`render`] turns its JSON into text. No module depends on a
+//! has one of the [`answers`], and [`render`] turns its [`view`] into text. No module depends on a
 //! contract: the words come from the catalogue.
 
 pub mod alerts;
@@ -41,6 +41,7 @@ mod system;
 mod unreadable;
 mod upstreams;
 mod user;
+pub mod view;
 mod when;
 
 pub use background::{Background, until};

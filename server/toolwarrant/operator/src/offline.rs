@@ -1,11 +1,11 @@
 //! Runs a command: in the server of the data folder or, if no server runs, in this process, which
 //! then locks the folder. Start at [`Offline::run`].
 
-use crate::answers::AuditTail;
+use crate::answers::{Answered, AuditTail, TrailLine};
 use crate::background::Background;
 use crate::cli::WayToServer;
 use crate::command::{AuditCommand, CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools};
-use crate::context::{Check, Inventory, OpenedData, OperatorContext, write_answer};
+use crate::context::{Check, Inventory, OpenedData, OperatorContext};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, is_begun, refuse_foreign};
 use crate::doctor;
 use crate::error::{OperatorError, describe_mismatch};
@@ -48,7 +48,7 @@ async fn ask_server(
     folder: &Path,
     WayToServer { socket, groups, data_given, claims: _ }: &WayToServer,
     request: &SocketRequest,
-) -> Option<Result<Value, OperatorError>> {
+) -> Option<Result<Answered, OperatorError>> {
     if let Some(socket) = socket {
         let nobody = || OperatorError::unavailable(format!("no server listens on {}", socket.display()));
         let denial = || socket::describe_denial(std::slice::from_ref(socket)).unwrap_or_else(nobody);
@@ -104,14 +104,19 @@ impl Offline<MakeParts<'_>> {
         folder: &Path,
         way: WayToServer,
         command: OperatorCommand,
-    ) -> Result<Value, OperatorError> {
+    ) -> Result<Answered, OperatorError> {
         runtime.block_on(self.run_here(folder, way, command))
     }
 
-    async fn run_here(self, folder: &Path, way: WayToServer, command: OperatorCommand) -> Result<Value, OperatorError> {
+    async fn run_here(
+        self,
+        folder: &Path,
+        way: WayToServer,
+        command: OperatorCommand,
+    ) -> Result<Answered, OperatorError> {
         let Self { names, catalogue, checks, store, .. } = &self;
         if let OperatorCommand::Tools { name } = &command {
-            return tools(catalogue, name.as_deref());
+            return Answered::of(tools(catalogue, name.as_deref())?);
         }
         let command = command.prepare();
         let operator = local_operator(Channel::Offline, way.claims.clone());
@@ -125,12 +130,12 @@ impl Offline<MakeParts<'_>> {
         }
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
-            return restore::run(folder, names, &file, (master_key, owner), operator);
+            return Answered::of(restore::run(folder, names, &file, (master_key, owner), operator)?.into());
         }
         if let OperatorCommand::Store(command) = &command
             && !matches!(command, StoreCommand::BeginAgain { .. })
         {
-            return self.carry_out_on_store(folder, command.clone()).await;
+            return Answered::of(self.carry_out_on_store(folder, command.clone()).await?);
         }
         let claims = way.claims.clone();
         let request = SocketRequest { program: names.program.to_owned(), command, claims };
@@ -149,7 +154,7 @@ impl Offline<MakeParts<'_>> {
             return Err(no_folder(folder, way.data_given, names));
         }
         if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
-            return write_answer(doctor::examine_offline(folder, names, catalogue, checks).await?);
+            return Answered::of(doctor::examine_offline(folder, names, catalogue, checks).await?.into());
         }
         let folder = match DataFolder::open(folder, names) {
             Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
@@ -158,7 +163,7 @@ impl Offline<MakeParts<'_>> {
             },
             opened => opened.map_err(OpenError::from)?,
         };
-        write_answer(carry_out(self, &folder, request.command, &operator).await?)
+        Answered::of(carry_out(self, &folder, request.command, &operator).await?)
     }
 
     /// Ends with the server, or if `show` returns false, because nobody reads the lines.
@@ -168,7 +173,7 @@ impl Offline<MakeParts<'_>> {
         folder: &Path,
         way: WayToServer,
         lines: usize,
-        show: fn(&[Value]) -> Result<bool, OperatorError>,
+        show: fn(&[TrailLine]) -> Result<bool, OperatorError>,
     ) -> Result<(), OperatorError> {
         runtime.block_on(self.follow_here(folder, way, lines, show))
     }
@@ -178,7 +183,7 @@ impl Offline<MakeParts<'_>> {
         folder: &Path,
         way: WayToServer,
         lines: usize,
-        show: fn(&[Value]) -> Result<bool, OperatorError>,
+        show: fn(&[TrailLine]) -> Result<bool, OperatorError>,
     ) -> Result<(), OperatorError> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);
@@ -186,9 +191,9 @@ impl Offline<MakeParts<'_>> {
             let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
             ask_server(&self.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
         };
-        let after = async |place| read_answer::<AuditTail>(&ask(AuditCommand::After { place }).await?);
+        let after = async |place| read_answer::<AuditTail>(&ask(AuditCommand::After { place }).await?.json);
         let mut place = after(None).await?.next;
-        let mut shown: Vec<Value> = read_answer(&ask(AuditCommand::Tail { lines, follow: false }).await?)?;
+        let mut shown: Vec<TrailLine> = read_answer(&ask(AuditCommand::Tail { lines, follow: false }).await?.json)?;
         let mut has_reader = show(&shown)?;
         while has_reader {
             tokio::time::sleep(FOLLOW_EVERY).await;
@@ -202,15 +207,17 @@ impl Offline<MakeParts<'_>> {
         Ok(())
     }
 
-    async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> Result<Value, OperatorError> {
+    async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> CommandAnswer {
         let Self { names, store, .. } = self;
         if store.is_folder() {
             return Err(no_shared_store());
         }
         Ok(match command {
-            StoreCommand::Init => store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?,
-            StoreCommand::Check | StoreCommand::BeginAgain { .. } => store.check().await?,
-            StoreCommand::Grant { account } => store.grant(&account).await?,
+            StoreCommand::Init => {
+                store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?.into()
+            }
+            StoreCommand::Check | StoreCommand::BeginAgain { .. } => store.check().await?.into(),
+            StoreCommand::Grant { account } => store.grant(&account).await?.into(),
         })
     }
 }

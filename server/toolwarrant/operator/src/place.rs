@@ -2,6 +2,7 @@
 //! replicas share. A folder of a replica has its name, the master key, the lock and the audit
 //! trail. Start at [`StoreOptions::claim`].
 
+use crate::answers::{RightsGranted, StoreChecked, StoreMade};
 use crate::credential::CredentialSource;
 use crate::data::{DataFolder, FolderError, REPLICA, RUN, SEEN, read_master_key, read_numbers, read_replica};
 use crate::error::OperatorError;
@@ -10,7 +11,6 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, FromArgMatches};
-use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -195,7 +195,7 @@ impl StoreOptions {
 
     /// Makes the tables of a new cluster. If [`Postgres::check_new`] refuses, the folder stays as
     /// it is.
-    pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {
+    pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<StoreMade, OpenError> {
         let address = self.address()?;
         Postgres::check_new(&address).await?;
         let (replica, _) = self.name_replica(folder, true)?;
@@ -204,17 +204,16 @@ impl StoreOptions {
         Postgres::init(&address, key).await?;
         self.record_name(folder, &replica)?;
         let copy = format!("copy {} to the data folder of each other replica", folder.join("master.key").display());
-        Ok(json!({"store": "made", "replica": replica, "next": copy}))
+        Ok(StoreMade { store: "made", replica, next: copy })
     }
 
-    pub(crate) async fn grant(&self, account: &str) -> Result<Value, OpenError> {
+    pub(crate) async fn grant(&self, account: &str) -> Result<RightsGranted, OpenError> {
         Postgres::grant(&self.address()?, account).await?;
-        Ok(json!({"account": account, "rights": "granted"}))
+        Ok(RightsGranted { account: account.to_owned(), rights: "granted" })
     }
 
-    pub(crate) async fn check(&self) -> Result<Value, OpenError> {
-        let facts = Postgres::inspect(&self.address()?).await?;
-        Ok(json!({"store": facts}))
+    pub(crate) async fn check(&self) -> Result<StoreChecked, OpenError> {
+        Ok(StoreChecked { store: Postgres::inspect(&self.address()?).await? })
     }
 
     /// Returns the name of the replica, and true if the folder does not have it yet. A command that

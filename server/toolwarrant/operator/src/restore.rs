@@ -7,7 +7,6 @@
 use crate::answers::KeyAnswer;
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
-use crate::context;
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
     read_master_key,
@@ -18,7 +17,6 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::owner::{make_folder_for, remedy};
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -31,17 +29,25 @@ use toolwarrant_core::registry::opens_any;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_sqlite::{FIRST_LAYOUT, LAYOUT, RestoredData, restore};
 
-#[derive(Serialize)]
-struct RestoreAnswer {
-    restored: PathBuf,
+/// The content of a backup that was restored.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoreAnswer {
+    pub(crate) restored: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    as_of: Timestamp,
+    pub(crate) owner: Option<String>,
+    pub(crate) as_of: Timestamp,
     /// The engine sends nothing more for tasks that were in flight in the backup.
-    ended_as_timeout: u64,
-    applications: Vec<Value>,
-    keys: Vec<KeyAnswer>,
-    next_step: String,
+    pub(crate) ended_as_timeout: u64,
+    pub(crate) applications: Vec<RestoredApplication>,
+    pub(crate) keys: Vec<KeyAnswer>,
+    pub(crate) next_step: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RestoredApplication {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) permissions: Vec<String>,
 }
 
 /// Leaves the folder as empty as before after an error.
@@ -51,7 +57,7 @@ pub(crate) fn run(
     file: &Path,
     (master_key, owner): (Option<PathBuf>, Option<String>),
     operator: Operator,
-) -> Result<Value, OperatorError> {
+) -> Result<RestoreAnswer, OperatorError> {
     let refused = |why: String| OperatorError::refusal(format!("cannot restore {}: {why}", file.display()));
     let unreadable = |error: io::Error| match error.kind() {
         ErrorKind::PermissionDenied => format!("{error}; {}", remedy(file, &error)),
@@ -86,7 +92,7 @@ pub(crate) fn run(
     }
     folder.write(SERVICE, names.program).map_err(failed)?;
     put_in_place(&folder, &staging, names).map_err(failed)?;
-    answer(data, &folder, owner, names, (as_of, made_at))
+    Ok(answer(data, &folder, owner, names, (as_of, made_at)))
 }
 
 fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
@@ -202,7 +208,7 @@ fn answer(
     owner: Option<String>,
     names: &Names,
     (as_of, now): (Timestamp, Timestamp),
-) -> Result<Value, OperatorError> {
+) -> RestoreAnswer {
     let RestoredData { applications, mut keys, ended } = data;
     keys.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
     let name = |id: &str| applications.iter().find(|row| row.id == id).map_or("", |row| &*row.name);
@@ -212,18 +218,10 @@ fn answer(
         "all keys are off. First revoke the keys that must not return with `{program} key revoke KEY`, above all those that were revoked \
          since the backup; then turn on the others with `{program} key confirm KEY...`, or `{program} key confirm --all`"
     );
-    let line = |row: &ApplicationRow| json!({"name": row.name, "id": row.id, "permissions": row.permissions});
-    let applications = applications.iter().map(line).collect();
+    let line = |ApplicationRow { name, id, permissions, .. }| RestoredApplication { name, id, permissions };
+    let applications = applications.into_iter().map(line).collect();
     let restored = folder.path().to_owned();
-    context::write_answer(RestoreAnswer {
-        restored,
-        owner,
-        as_of,
-        ended_as_timeout: ended,
-        applications,
-        keys,
-        next_step,
-    })
+    RestoreAnswer { restored, owner, as_of, ended_as_timeout: ended, applications, keys, next_step }
 }
 
 #[cfg(test)]

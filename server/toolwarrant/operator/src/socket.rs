@@ -8,6 +8,7 @@
 mod places;
 
 use super::{CommandAnswer, OperatorCommand, OperatorContext, OperatorError, execute};
+use crate::answers::Answered;
 use crate::background::until;
 use crate::data::{SOCKET, STDIO_SOCKET};
 use crate::error::{FailureCode, describe_mismatch};
@@ -18,7 +19,6 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -285,7 +285,7 @@ async fn answer(
         }
         Err(error) => Err(error),
     };
-    let mut line = serde_json::to_vec(&outcome)?;
+    let mut line = serde_json::to_vec(&outcome.and_then(Answered::of))?;
     line.push(b'\n');
     timeout(ANSWER_TIMEOUT, stream.write_all(&line)).await?
 }
@@ -321,7 +321,7 @@ pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
     (!denied.is_empty()).then(|| OperatorError::new(FailureCode::NotAllowed, format!("{why} {shown}; {how}")))
 }
 
-pub(crate) async fn ask(socket: &Path, request: &SocketRequest) -> Option<Result<Value, OperatorError>> {
+pub(crate) async fn ask(socket: &Path, request: &SocketRequest) -> Option<Result<Answered, OperatorError>> {
     let patience = request.command.row().patience;
     let exchange = async { Some(exchange(connect(socket).await?, request).await) };
     let silent = |why: String| OperatorError::unavailable(why);
@@ -349,7 +349,7 @@ async fn connect(path: &Path) -> Option<UnixStream> {
     }
 }
 
-async fn exchange(mut stream: UnixStream, request: &SocketRequest) -> io::Result<Result<Value, OperatorError>> {
+async fn exchange(mut stream: UnixStream, request: &SocketRequest) -> io::Result<Result<Answered, OperatorError>> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     if let Err(error) = refuse_long(&line) {

@@ -2,6 +2,7 @@
 
 use crate::metric;
 use crate::prometheus::Page;
+use crate::view::columns;
 use serde::Serialize;
 
 /// The current state of the upstreams of a service whose targets run in other processes.
@@ -78,6 +79,12 @@ pub struct UpstreamRow {
     waiting: u64,
     refused: u64,
     does_not_serve: Vec<&'static str>,
+}
+
+columns! {
+    UpstreamRow {
+        upstream, kind, reachable: verdict, prefix, targets, read_seconds_ago, waiting, refused, does_not_serve,
+    }
 }
 
 impl From<UpstreamState> for UpstreamRow {

@@ -22,7 +22,7 @@ use toolwarrant_base::json;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_operator::answers::{NewKeyAnswer, has_fault};
+use toolwarrant_operator::answers::{Answered, NewKeyAnswer, TrailLine};
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
 };
@@ -168,12 +168,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 self.serve(serve, (&data, store), (flags, fleet, config), compose, &streams)
             }
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
-                print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
+                print(&render_answer(&Answered::of_value(answer), json)).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Explain { outcome: Err(ConfigError::Mistake(mistake)), json: true, checks: true } => {
                 let file = mistake.path.display().to_string();
                 let answer = json!({"sound": false, "file": file, "mistakes": [mistake]});
-                print(&render_answer(&answer, true)).map(|()| ExitCode::FAILURE)
+                print(&render::json(&answer)).map(|()| ExitCode::FAILURE)
             }
             Invocation::Explain { outcome: Err(error), checks: true, .. } => Err(error.into()),
             Invocation::Explain { outcome: Err(error), .. } => {
@@ -222,15 +222,14 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             parts: Box::new(parts) as MakeParts<'_>,
         };
         if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
-            let show = |lines: &[Value]| {
-                let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let show = |lines: &[TrailLine]| {
+                let text = lines.iter().map(|TrailLine(line)| format!("{line}\n")).collect::<String>();
                 write_out(&render::plain(&text))
                     .map_err(|error| OperatorError::refusal(format!("{UNWRITTEN}: {error}")))
             };
             offline.follow(&runtime, data, way, lines, show)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let is_for_people = !json && command.is_of_framework();
         let made = match &command {
             OperatorCommand::Key(KeyCommand::Create { .. }) => MadeSecret::OfNewKey,
             OperatorCommand::Key(KeyCommand::Rotate { grace, .. }) => {
@@ -246,18 +245,17 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             ..offline
         };
         let answer = offline.run(&runtime, data, way.clone(), command)?;
-        let shown = if is_for_people { render::for_people(answer.clone()) } else { answer.clone() };
-        match (write_out(&render_answer(&shown, json)), made) {
+        match (write_out(&render_answer(&answer, json)), made) {
             (Ok(true), _) | (Ok(false), MadeSecret::None) => {}
             (Err(error), MadeSecret::None) => return Err(lose(&error)),
             (unwritten, made) => {
                 let why = unwritten.err().map_or_else(|| "its reader has gone".to_owned(), |error| error.to_string());
-                let NewKeyAnswer { key_id, .. } = json::convert(&answer)?;
+                let NewKeyAnswer { key_id, .. } = json::convert(&answer.json)?;
                 let revoke = |key| again.run(&runtime, data, way, OperatorCommand::Key(KeyCommand::Revoke { key }));
                 return Err(lose_secret(&key_id, &why, made, revoke));
             }
         }
-        Ok(if has_fault(&answer) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if answer.has_fault { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     fn serve<H: Handlers>(
@@ -312,7 +310,7 @@ fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str
         None => OperatorError::refusal(format!("{error:#}")),
     };
     match json {
-        true if matches!(write_out(&render_answer(&json!({"error": failure}), true)), Ok(true)) => {}
+        true if matches!(write_out(&render::json(&json!({"error": failure}))), Ok(true)) => {}
         _ => say(&format!("{name}: {}\n", render::plain(&failure.message))),
     }
     failure.code.exit_code()
@@ -337,8 +335,8 @@ fn terminal_columns() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-fn render_answer(answer: &Value, json: bool) -> String {
-    if json { render::json(answer) } else { render::text(answer, terminal_columns()) }
+fn render_answer(answer: &Answered, json: bool) -> String {
+    if json { render::json(&answer.json) } else { render::text(&answer.view, terminal_columns()) }
 }
 
 /// Fails on a full disk, but not without a reader.
@@ -364,7 +362,7 @@ fn lose_secret(
     key: &str,
     why: &str,
     made: MadeSecret,
-    revoke: impl FnOnce(String) -> Result<Value, OperatorError>,
+    revoke: impl FnOnce(String) -> Result<Answered, OperatorError>,
 ) -> anyhow::Error {
     let lost = format!("the secret of the key {key} is lost: {UNWRITTEN}: {why}");
     if let MadeSecret::OfRotatedKey(end) = made {

@@ -314,7 +314,7 @@ impl Task {
             _ => String::new(),
         };
         let observed = format!("{refused}{observed}{obstacle}{remark}").into();
-        Some(Evidence { checked: checked.to_owned(), expected: expected.into(), observed, reported, at })
+        Some(Evidence { checked: checked.to_owned(), expected: expected.into(), observed, reported, checked_at: at })
     }
 }
 

@@ -1,17 +1,17 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
-use crate::answer::{encode, show, table, table_with};
-use crate::lists::{LINES, ListPage, RowPicture};
+use crate::answer::{encode, show, table};
+use crate::lists::{ListPage, RowPicture};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant_base::json;
-use toolwarrant_operator::answers::{AuditLine, FoundObject, FoundTarget, OperatorAnswer, StateCounts, TargetRow};
+use toolwarrant_operator::answers::{FoundObject, FoundTarget, OperatorAnswer, StateCounts, TargetRow};
 
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: usize = 2_000;
@@ -68,7 +68,6 @@ struct ServiceFields {
 struct TargetPage {
     heading: Heading,
     shown: Markup,
-    seen_by: Markup,
     tasks: Markup,
     lines: Markup,
 }
@@ -129,7 +128,7 @@ impl ConsoleVisit<'_> {
 
     /// Cells keep their places, so those that are not meant are only dim.
     fn cell(&self, resource: &str, row: &TargetRow) -> FleetCell {
-        let TargetRow { id, shown, unreadable_since, applications: _ } = row;
+        let TargetRow { id, shown, unreadable_since, .. } = row;
         let ServiceFields { state, capabilities } = json::convert(&Value::Object(shown.clone())).unwrap_or_default();
         let offers: Vec<_> = capabilities.iter().filter(|(_, has)| **has).map(|(name, _)| &**name).collect();
         let (class, mark) = self.mark(resource, &state);
@@ -153,13 +152,6 @@ impl ConsoleVisit<'_> {
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
-        let (shown, applications) = row
-            .map(|TargetRow { shown, unreadable_since, applications, .. }| {
-                let since = unreadable_since.map(|since| ("unreadable_since".to_owned(), json!(since)));
-                (shown.into_iter().chain(since).collect::<serde_json::Map<_, _>>(), applications)
-            })
-            .unwrap_or_default();
-        let lines: Vec<_> = lines.iter().map(AuditLine::of).collect();
         let mut heading = Heading::of(&format!("{resource} {id}"));
         let target = catalogue.resources.len() == 1;
         let target = if target { resource } else { "target" };
@@ -169,10 +161,9 @@ impl ConsoleVisit<'_> {
         ];
         let page = TargetPage {
             heading,
-            shown: show(catalogue, shown),
-            seen_by: show(catalogue, json!({"applications": applications})),
-            tasks: table(catalogue, "latest tasks", &tasks),
-            lines: table_with(catalogue, "latest calls", LINES, &lines),
+            shown: show(&row),
+            tasks: table("latest tasks", &tasks),
+            lines: table("latest calls", &lines),
         };
         let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
         Rendered { live: Some(LOOK_EVERY), ..rendered }

@@ -2,20 +2,18 @@
 
 mod bars;
 
-use crate::answer::{Cell, cells, class_of, encode, show, words};
+use crate::answer::{Cell, cells, class_of, encode, show};
 use crate::lists::LISTS;
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use bars::Bars;
-use serde::Serialize;
-use serde_json::Value;
 use std::time::Duration;
 use toolwarrant_operator::answers::{
-    Concern as FoundConcern, Counts, LastDay, ListCommand, OperatorAnswer, OverviewAnswer, Period, ServerFacts,
-    TargetCounts,
+    Concern as FoundConcern, Counts, LastDay, ListCommand, OperatorAnswer, OverviewAnswer, Period,
 };
+use toolwarrant_operator::view::{AnswerView, Show, Tone};
 
 /// The readiness is a test write.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -50,12 +48,12 @@ impl ConsoleVisit<'_> {
             Ok(answer) => *answer,
             Err(error) => return Rendered::failure(&error),
         };
-        let catalogue = self.console.catalogue;
         let OverviewAnswer { mut server, targets, needs_a_look } = answer;
         let last_day = server.last_day.take();
         let day = |name, total: &Counts, counts: fn(&Period) -> &Counts, periods: &[Period]| {
-            let class = |outcome: &str| class_of("status", &Value::from(outcome));
-            let total = total.0.iter().map(|(outcome, count)| (words(outcome), count.to_string(), class(outcome)));
+            let class = |outcome: &str| class_of(Tone::of_outcome(outcome));
+            let total =
+                total.0.iter().map(|(outcome, count)| (outcome.replace('_', " "), count.to_string(), class(outcome)));
             Day { name, counts: total.collect(), picture: Markup::of(&Bars::of(periods, counts, name)) }
         };
         let days = last_day.as_ref().map(|LastDay { calls, tasks, periods, .. }| {
@@ -64,13 +62,13 @@ impl ConsoleVisit<'_> {
                 day("ended tasks", tasks, |period| &period.tasks, periods),
             ]
         });
-        let since = last_day.as_ref().map(|day| cells(catalogue, "since", &Value::from(day.since.to_string())));
+        let since = last_day.as_ref().map(|day| cells(&day.since.show()));
         let page = OverviewPage {
             heading: Heading::of("overview"),
             concerns: self.concerns(needs_a_look),
             since: since.unwrap_or_default(),
             days: days.unwrap_or_default(),
-            state: show(catalogue, Present { server, targets }),
+            state: show(&AnswerView::Facts([server.facts(), vec![("targets".into(), targets.show())]].concat())),
         };
         Rendered { live: Some(LOOK_EVERY), ..Rendered::of("overview", &page).with_words(&asked) }
     }
@@ -87,15 +85,6 @@ impl ConsoleVisit<'_> {
         let found = found.into_iter().map(|concern| (concern.count.to_string(), concern.what, path_of(&concern.see)));
         found.chain(examined).map(|(count, what, path)| Concern { count, what, path }).collect()
     }
-}
-
-/// The state of a server without its last day.
-#[derive(Serialize)]
-struct Present {
-    #[serde(flatten)]
-    server: ServerFacts,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    targets: Vec<TargetCounts>,
 }
 
 /// Returns the page of a command that lists.

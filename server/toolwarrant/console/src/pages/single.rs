@@ -6,9 +6,9 @@ use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered, SinglePage};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use serde_json::Value;
 use toolwarrant_operator::CommandAnswer;
 use toolwarrant_operator::answers::{FoundObject, FoundTarget, OperatorAnswer};
+use toolwarrant_operator::view::Show;
 
 #[derive(Template)]
 #[template(path = "pages/examined.html")]
@@ -64,7 +64,7 @@ impl ConsoleVisit<'_> {
     fn single(&self, heading: Heading, answer: CommandAnswer, asked: &[&str]) -> Rendered {
         match answer {
             Ok(answer) => {
-                let body = show(self.console.catalogue, answer);
+                let body = show(&answer);
                 let title = heading.title.clone();
                 Rendered::of(&title, &SinglePage { heading, body }).with_words(asked)
             }
@@ -87,8 +87,8 @@ impl ConsoleVisit<'_> {
             }
         }
         let latest = examined.latest(path);
-        let at = latest.as_ref().map(|(at, _)| cells(self.console.catalogue, "at", &Value::from(at.to_string())));
-        let body = latest.map(|(_, answer)| show(self.console.catalogue, answer)).unwrap_or_default();
+        let at = latest.as_ref().map(|(at, _)| cells(&at.show()));
+        let body = latest.map(|(_, answer)| show(&answer)).unwrap_or_default();
         Rendered::of(path, &ExaminedPage { heading, path, about, at: at.unwrap_or_default(), body }).with_words(asked)
     }
 }

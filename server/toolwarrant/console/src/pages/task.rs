@@ -6,12 +6,10 @@ use crate::pictures::timeline::{Timeline, TimelineStep};
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use serde::Serialize;
-use serde_json::Value;
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Remark;
-use toolwarrant_operator::answers::{TaskAnswer, TaskCall, TaskRow};
+use toolwarrant_operator::answers::TaskAnswer;
+use toolwarrant_operator::view::Show;
 use toolwarrant_tasks::history::{TaskHistory, TimelineRow};
 use toolwarrant_tasks::machine::Event;
 
@@ -37,26 +35,34 @@ impl ConsoleVisit<'_> {
             Ok(answer) => *answer,
             Err(error) => return Rendered::failure(&error),
         };
-        let catalogue = self.console.catalogue;
         let TaskAnswer { task, resource, refunded_at, meaning, call, history } = answer;
-        let title = format!("{} {}", task.task_id, task.status);
-        let picture = Timeline::of(&title, Some(&resource), &history, self.console.clock.now());
+        let title = format!("{} {}", task.task_id, task.status.as_str());
+        let picture = Timeline::of(&title, Some(&task.target.resource), &history, self.console.clock.now());
         let step = |TimelineStep { number, at, lane, what, .. }: &TimelineStep| {
             let number = number.map(|number| number.to_string()).unwrap_or_default();
-            (number, cells(catalogue, "at", &Value::from(at.to_string())), lane.clone(), what.clone())
+            (number, cells(&at.show()), lane.clone(), what.clone())
         };
         let steps = picture.iter().flat_map(|picture| &picture.steps).map(step).collect();
-        let heading = format!("{} on {}", task.tool, task.target);
-        let title = format!("{heading}: {}", task.status);
+        let heading = format!("{} on {}", task.tool, task.target.id);
+        let title = format!("{heading}: {}", task.status.as_str());
         let live = task.finished_at.is_none().then_some(LOOK_EVERY);
-        let status = cells(catalogue, "status", &Value::from(task.status));
+        let status = cells(&task.status.show());
         let evidence = list_evidence(&history);
-        let TaskHistory { deadline_at, due_at, settle_seconds, why, .. } = history;
-        let facts = TaskFacts { task, resource, refunded_at, call, deadline_at, due_at, settle_seconds };
+        let why = history.why.clone();
+        // The page shows the history in other ways.
+        let history = TaskHistory {
+            before: None,
+            why: None,
+            evidence: None,
+            ledger: Vec::new(),
+            timeline: Vec::new(),
+            ..history
+        };
+        let facts = TaskAnswer { task, resource, refunded_at, meaning: None, call, history };
         let page = TaskPage {
             heading: Heading::of(&heading),
             status,
-            summary: show(catalogue, facts),
+            summary: show(&facts),
             why: why.unwrap_or_default(),
             meaning: meaning.unwrap_or_default(),
             picture: picture.map(|picture| Markup::of(&picture)).unwrap_or_default(),
@@ -65,20 +71,6 @@ impl ConsoleVisit<'_> {
         };
         Rendered { live, ..Rendered::of(&title, &page).with_words(&asked) }
     }
-}
-
-/// The facts that the page shows in no other way.
-#[derive(Serialize)]
-struct TaskFacts {
-    #[serde(flatten)]
-    task: TaskRow,
-    resource: String,
-    refunded_at: Option<Timestamp>,
-    #[serde(flatten)]
-    call: Option<TaskCall>,
-    deadline_at: Timestamp,
-    due_at: Option<Timestamp>,
-    settle_seconds: Option<u32>,
 }
 
 /// Returns the reading before the send, what a success would be, and what the latest reading found.

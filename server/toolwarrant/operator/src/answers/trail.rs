@@ -1,50 +1,81 @@
 //! The answers about the audit trail.
 
+use crate::view::{AnswerView, Fact, PageOf, Show, columns, meaning, name_fact};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
+use toolwarrant_core::act::Changes;
+
+/// A line, as it is in its file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TrailLine(pub Value);
 
 /// The members of a line that a command or a page uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct AuditLine {
-    pub time: Option<Timestamp>,
-    pub application: Option<String>,
-    pub application_name: Option<String>,
-    pub key_id: Option<String>,
-    pub operator: Option<LineOperator>,
-    pub tool: Option<String>,
-    pub command: Option<String>,
-    pub event: Option<String>,
-    pub target: Option<String>,
-    pub object: Option<String>,
-    pub outcome: Option<String>,
-    pub request_id: Option<String>,
-    pub task_id: Option<String>,
-    pub act_id: Option<String>,
-    pub arguments: Value,
-    pub changes: Value,
+pub(crate) struct AuditLine {
+    pub(crate) time: Option<Timestamp>,
+    pub(crate) application: Option<String>,
+    pub(crate) application_name: Option<String>,
+    pub(crate) key_id: Option<String>,
+    pub(crate) operator: Option<LineOperator>,
+    pub(crate) tool: Option<String>,
+    pub(crate) command: Option<String>,
+    pub(crate) event: Option<String>,
+    pub(crate) target: Option<String>,
+    pub(crate) object: Option<String>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) calls: Option<u64>,
+    pub(crate) request_id: Option<String>,
+    pub(crate) task_id: Option<String>,
+    pub(crate) act_id: Option<String>,
+    pub(crate) arguments: Value,
+    pub(crate) changes: Option<Changes>,
 }
 
 /// The operator of a line.
 #[derive(Clone, Debug, Deserialize)]
-pub struct LineOperator {
-    pub name: String,
+pub(crate) struct LineOperator {
+    pub(crate) name: String,
 }
 
-impl AuditLine {
-    /// Reads a line. All members of a line of another form are absent.
-    #[must_use]
-    pub fn of(line: &Value) -> Self {
-        json::convert(line).unwrap_or_default()
+impl TrailLine {
+    /// Reads the line. All members of a line of another form are absent.
+    pub(crate) fn read(&self) -> AuditLine {
+        json::convert(&self.0).unwrap_or_default()
+    }
+}
+
+impl Show for TrailLine {
+    fn facts(&self) -> Vec<Fact> {
+        let line = self.read();
+        let AuditLine { time, application, application_name, operator, tool, command, event, target, object, .. } =
+            line;
+        let AuditLine { outcome, calls, task_id, request_id, act_id, arguments, changes, .. } = line;
+        let link =
+            |id: String| AnswerView::Link(application_name.unwrap_or_else(|| id.clone()), PageOf::Application(id));
+        let by = application.map(link).or_else(|| operator.map(|operator| operator.name.show()));
+        let with = if arguments.is_null() { changes.show() } else { arguments.show() };
+        vec![
+            name_fact("time", time.show()),
+            name_fact("by", by.unwrap_or(AnswerView::Absent)),
+            name_fact("did", tool.or(command).or(event).show()),
+            name_fact("on", meaning::object(&target.or(object))),
+            name_fact("outcome", outcome.map_or(AnswerView::Absent, |text| meaning::outcome(&text))),
+            name_fact("calls", calls.show()),
+            name_fact("task", task_id.map_or(AnswerView::Absent, |id| meaning::task(&id))),
+            name_fact("record", meaning::object(&request_id.or(act_id))),
+            name_fact("with", with),
+        ]
     }
 }
 
 /// A page of the audit trail.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditPage {
-    pub lines: Vec<Value>,
+    pub lines: Vec<TrailLine>,
     pub examined_bytes: u64,
     pub examined_back_to: Option<String>,
     pub next: Option<String>,
@@ -53,7 +84,7 @@ pub struct AuditPage {
 /// The lines after a place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AuditTail {
-    pub lines: Vec<Value>,
+    pub lines: Vec<TrailLine>,
     /// The place of the next lines.
     pub next: String,
 }
@@ -85,4 +116,15 @@ pub struct TrailFault {
 pub struct OtherTrail {
     pub replica: String,
     pub last_seal: u64,
+}
+
+columns! {
+    AuditPage { lines, examined_bytes, examined_back_to, next }
+    AuditTail { lines, next }
+    Verification {
+        sound: verdict, files, last_seal, pruned_through_seal, sealed_lines, of_these_found_unsealed, lines_not_sealed,
+        faults, other_trails,
+    }
+    TrailFault { file, lines, found }
+    OtherTrail { replica, last_seal }
 }

@@ -1,10 +1,9 @@
 //! Helpers for the answers to commands.
 
-use crate::answers::{ActMade, OperatorAnswer};
+use crate::answers::{ActMade, ApplicationName, OperatorAnswer};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use std::collections::HashMap;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::find_deceiving;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, Durability};
@@ -39,9 +38,14 @@ pub(super) fn refusal(why: impl Into<String>) -> OperatorError {
     OperatorError::refusal(why)
 }
 
-pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
+/// Returns the names of applications by their ids.
+pub(super) async fn names(context: &OperatorContext) -> HashMap<String, ApplicationName> {
     let names = context.registry.names().await.into_iter();
-    names.map(|(id, name, deleted_at)| (id, describe_name(name, deleted_at))).collect()
+    names.map(|(id, name, deleted_at)| (id, ApplicationName { name, deleted_at })).collect()
+}
+
+pub(super) fn name_application(names: &HashMap<String, ApplicationName>, id: &str) -> ApplicationName {
+    names.get(id).cloned().unwrap_or_else(|| id.into())
 }
 
 pub(super) async fn resolve(context: &OperatorContext, named: &str) -> Option<String> {
@@ -59,13 +63,6 @@ pub(super) async fn find_application(
         Some(app) => Some(context.registry.find(app).await?),
         None => None,
     })
-}
-
-pub(super) fn describe_name(name: String, deleted_at: Option<Timestamp>) -> String {
-    match deleted_at.map(|at| at.to_string()) {
-        Some(at) => format!("{name} (deleted {})", at.split('T').next().unwrap_or_default()),
-        None => name,
-    }
 }
 
 const LABELS_MAX: usize = 16;

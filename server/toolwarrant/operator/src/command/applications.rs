@@ -1,9 +1,9 @@
 //! Commands about applications.
 
 use super::acts;
-use super::answer::{CommandAnswer, change_labels, describe_act, describe_name, parse_label, refusal};
+use super::answer::{CommandAnswer, change_labels, describe_act, parse_label, refusal};
 use super::keys::KeyFacts;
-use crate::answers::{ApplicationAnswer, ApplicationFacts, ListedApplication, SeenTargets};
+use crate::answers::{ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, SeenTargets};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
@@ -204,7 +204,7 @@ pub(super) async fn show(context: &OperatorContext, name: &str) -> Result<Box<Ap
         requests_per_minute: row.requests_per_minute,
         requests_in_last_minute: context.registry.usage(&row.id).await,
         created_at: row.created_at,
-        keys: keys.iter().map(|key| facts.describe(key, &row.name)).collect(),
+        keys: keys.iter().map(|key| facts.describe(key, row.name.as_str().into())).collect(),
         latest_acts: None,
         made: None,
     }))
@@ -233,7 +233,7 @@ fn describe_application(
     };
     let resources = context.catalogue.resource_names().into_iter();
     ApplicationFacts {
-        name: describe_name(row.name.clone(), row.deleted_at),
+        name: ApplicationName { name: row.name.clone(), deleted_at: row.deleted_at },
         id: row.id.clone(),
         permissions: row.permissions.clone(),
         suspended_at: row.suspended_at,

@@ -2,13 +2,12 @@
 
 use super::answer::{CommandAnswer, refusal};
 use super::trail::{self, AuditQuery, read};
-use crate::answers::{AuditTail, OperatorAnswer, OtherTrail, TrailFault, Verification};
+use crate::answers::{AuditTail, OtherTrail, TrailFault, TrailLine, Verification};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
 use crate::error::OperatorError;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
 use toolwarrant_audit::{Anchor, TAIL_MAX, end_of_trail, read_after, tail};
@@ -64,16 +63,19 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
                 None => Ok((Vec::new(), end_of_trail(folder)?)),
             });
             let (lines, end) = found.await?;
-            let lines: Vec<_> = lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect();
-            Ok(AuditTail { lines, next: format!("{}:{}", end.day, end.offset) }.into())
+            Ok(AuditTail { lines: read_lines(&lines), next: format!("{}:{}", end.day, end.offset) }.into())
         }
         AuditCommand::Tail { lines, follow: _ } => {
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
-            Ok(OperatorAnswer::Shown(lines.iter().filter_map(|line| json::read::<Value>(line).ok()).collect()))
+            Ok(read_lines(&lines).into())
         }
         AuditCommand::List(query) => Ok(trail::list(context, *query).await?.into()),
         AuditCommand::Verify => Ok(verify_trail(context).await?.into()),
     }
+}
+
+fn read_lines(lines: &[String]) -> Vec<TrailLine> {
+    lines.iter().filter_map(|line| json::read(line).ok()).collect()
 }
 
 pub(super) async fn flush(context: &OperatorContext) {

@@ -1,11 +1,10 @@
 //! Commands about time.
 
 use super::answer::{CommandAnswer, put_act, refusal};
-use crate::answers::OperatorAnswer;
+use crate::answers::{ActMade, ClockAccepted};
 use crate::context::OperatorContext;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use toolwarrant_core::act::{Changes, Origin};
 
 /// Commands about time.
@@ -27,6 +26,6 @@ pub(super) async fn accept(context: &OperatorContext, origin: &Origin) -> Comman
     let (before, now) = (context.clock.floor(), context.clock.wall());
     let act_id = put_act(context, origin, Changes::default()).await?;
     context.store.see(now).await?;
-    let note = "the next start continues from the machine's clock";
-    Ok(OperatorAnswer::Shown(json!({"time": now, "before": before, "act_id": act_id, "note": note})))
+    let note = Some("the next start continues from the machine's clock".to_owned());
+    Ok(ClockAccepted { time: now, before, made: ActMade { act_id, note } }.into())
 }

@@ -1,8 +1,8 @@
 //! Commands about a store in PostgreSQL, and about the processes that lead.
 
 use super::answer::CommandAnswer;
-use crate::answers::OperatorAnswer;
-use crate::context::{OperatorContext, write_answer};
+use crate::answers::{ActMade, BegunAgain};
+use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::place::no_shared_store;
 use clap::Subcommand;
@@ -60,7 +60,7 @@ pub enum ClusterCommand {
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     match command {
-        ClusterCommand::List => Ok(OperatorAnswer::Shown(write_answer(store.runs().await?)?)),
+        ClusterCommand::List => Ok(store.runs().await?.into()),
         ClusterCommand::AcceptLoss { .. } => match store.read_loss().await? {
             Some(lost) => begin_again(context, origin, Some(lost)).await,
             None => Err(OperatorError::refusal(
@@ -68,17 +68,6 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             )),
         },
     }
-}
-
-/// An answer to the start of another history of the store.
-#[derive(Serialize)]
-struct BegunAgain {
-    ended_as_timeout: u64,
-    keys: Vec<String>,
-    act_id: String,
-    next_step: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost: Option<String>,
 }
 
 pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin, lost: Option<String>) -> CommandAnswer {
@@ -96,6 +85,6 @@ pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin, lost
          `{program} key confirm --all`"
     );
     let keys = store.keys_to_confirm().await?;
-    let begun = BegunAgain { ended_as_timeout: ended, keys, act_id, next_step, lost };
-    Ok(OperatorAnswer::Shown(write_answer(begun)?))
+    let made = ActMade { act_id, note: None };
+    Ok(BegunAgain { ended_as_timeout: ended, keys, made, next_step, lost }.into())
 }

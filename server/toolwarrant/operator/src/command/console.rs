@@ -3,7 +3,7 @@
 //! [`ConsoleDoor`](crate::ConsoleDoor).
 
 use super::answer::{CommandAnswer, put_act, refusal};
-use crate::answers::{ActMade, OperatorAnswer, WithAct};
+use crate::answers::{ActMade, SessionsEnded, WithAct};
 use crate::console::LinkRequest;
 use crate::context::OperatorContext;
 use clap::{Args, Subcommand};
@@ -62,7 +62,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
                 return Err(refusal(format!("there is no session `{session}`; `console list` shows them")));
             }
             let act_id = put_act(context, origin, Changes::of("sessions", ended.clone(), Vec::<String>::new())).await?;
-            Ok(OperatorAnswer::Shown(json!({"ended": ended, "act_id": act_id})))
+            Ok(SessionsEnded { ended, made: ActMade { act_id, note: None } }.into())
         }
     }
 }

@@ -3,11 +3,10 @@
 use super::tasks::TaskListQuery;
 use super::trail::AuditQuery;
 use super::{acts, applications, audit, keys, targets, tasks, trail};
-use crate::answers::{AuditLine, FoundObject, FoundTarget, Viewers};
+use crate::answers::{FoundObject, FoundTarget, TrailLine, Viewers};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use crate::when::TimePoint;
-use serde_json::Value;
 use std::time::Duration;
 use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
 
@@ -47,7 +46,7 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObj
     }
     let lines = lines(context, AuditQuery { request: Some(id.to_owned()), ..AuditQuery::default() }).await?;
     if let Some(line) = lines.first() {
-        let task = match AuditLine::of(line).task_id {
+        let task = match line.read().task_id {
             Some(task) => existing(tasks::show(context, &task).await)?,
             None => None,
         };
@@ -73,7 +72,7 @@ async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Viewers>)
     Ok(FoundTarget { seen_by, tasks, lines })
 }
 
-async fn lines(context: &OperatorContext, query: AuditQuery) -> Result<Vec<Value>, OperatorError> {
+async fn lines(context: &OperatorContext, query: AuditQuery) -> Result<Vec<TrailLine>, OperatorError> {
     Ok(trail::list(context, AuditQuery { limit: LATEST, ..query }).await?.lines)
 }
 

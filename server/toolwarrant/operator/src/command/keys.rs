@@ -2,9 +2,9 @@
 
 use super::acts;
 use super::answer::{
-    CommandAnswer, change_labels, describe_act, describe_name, find_application, names, parse_label, refusal,
+    CommandAnswer, change_labels, describe_act, find_application, name_application, names, parse_label, refusal,
 };
-use crate::answers::{ActMade, KeyAnswer, KeyState, NewKeyAnswer, RevokedKeyAnswer, SecretAnswer};
+use crate::answers::{ActMade, ApplicationName, KeyAnswer, KeyState, NewKeyAnswer, RevokedKeyAnswer, SecretAnswer};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
@@ -120,7 +120,7 @@ fn parse_span(text: &str) -> Result<Duration, &'static str> {
 impl KeyAnswer {
     /// Describes a key as off if it has secrets.
     pub(crate) fn from_backup(key: &KeyRow, application: &str, now: Timestamp) -> Self {
-        let described = KeyFacts { off: HashSet::new(), uses: HashMap::new(), now }.describe(key, application);
+        let described = KeyFacts { off: HashSet::new(), uses: HashMap::new(), now }.describe(key, application.into());
         let state = if key.secrets.is_empty() { described.state } else { KeyState::Unconfirmed };
         Self { state, live_secrets: 0, secrets: Vec::new(), ..described }
     }
@@ -139,7 +139,7 @@ impl KeyFacts {
         Ok(Self { off, uses: context.registry.uses(ids).await?, now: context.clock.latest() })
     }
 
-    pub(super) fn describe(&self, key: &KeyRow, application: &str) -> KeyAnswer {
+    pub(super) fn describe(&self, key: &KeyRow, application: ApplicationName) -> KeyAnswer {
         let KeyRow { id, application: _, secrets, created_at, expires_at, labels, suspended_at } = key;
         let uses = self.uses.get(id).map_or(&[][..], Vec::as_slice);
         let state = match expires_at {
@@ -163,7 +163,7 @@ impl KeyFacts {
         let last = uses.iter().max_by_key(|one| one.at);
         KeyAnswer {
             key_id: id.clone(),
-            application: application.to_owned(),
+            application,
             state,
             live_secrets: secrets.len(),
             created_at: *created_at,
@@ -302,7 +302,7 @@ pub(super) async fn show(context: &OperatorContext, key: &str) -> Result<KeyAnsw
     let rows = [context.registry.key(key).await?];
     let facts = KeyFacts::read(context, Some(&rows)).await?;
     let owner = context.registry.find(&rows[0].application).await?;
-    Ok(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
+    Ok(facts.describe(&rows[0], ApplicationName { name: owner.name, deleted_at: owner.deleted_at }))
 }
 
 pub(super) async fn list(
@@ -311,8 +311,7 @@ pub(super) async fn list(
     shows: impl Fn(&KeyRow) -> bool,
 ) -> Result<Vec<KeyAnswer>, OperatorError> {
     let (names, facts) = (names(context).await, KeyFacts::read(context, None).await?);
-    let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
     let keys = context.registry.keys(shows).await;
-    let keys = keys.iter().map(|key| facts.describe(key, name(key)));
+    let keys = keys.iter().map(|key| facts.describe(key, name_application(&names, &key.application)));
     Ok(keys.filter(|key| facts.selects(query, key)).collect())
 }

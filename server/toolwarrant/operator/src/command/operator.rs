@@ -125,15 +125,6 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
-    /// Returns true if the framework alone names the members of the answer.
-    #[must_use]
-    pub fn is_of_framework(&self) -> bool {
-        !matches!(
-            self,
-            Self::Own { .. } | Self::Target { command: TargetCommand::List(_) | TargetCommand::States { .. }, .. }
-        )
-    }
-
     /// Prepares for a server that has another working directory.
     pub(crate) fn prepare(self) -> Self {
         match self {

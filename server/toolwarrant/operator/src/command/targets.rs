@@ -349,7 +349,7 @@ async fn list(
                 continue;
             }
             let applications = applications.iter().filter(sees).map(|row| row.name.clone()).collect();
-            rows.push(TargetRow { unreadable_since: unreadable.get(&id).copied(), id, shown, applications });
+            rows.push(TargetRow { resource, unreadable_since: unreadable.get(&id).copied(), id, shown, applications });
         }
         if ended || last.is_none() {
             return Ok(rows);

@@ -1,13 +1,13 @@
 //! Commands about tasks and refunds.
 
-use super::answer::{CommandAnswer, find_application, names, refusal};
-use crate::answers::{ListedTasks, RefundRow, TaskAnswer, TaskCall, TaskRow};
+use super::answer::{CommandAnswer, find_application, name_application, names, refusal};
+use crate::answers::{ApplicationName, ListedTasks, RefundRow, TaskAnswer, TaskCall, TaskRow, TaskTarget};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::when::TimePoint;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use toolwarrant_base::json;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::history::TaskHistory;
@@ -127,26 +127,22 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Res
 pub(super) async fn show(context: &OperatorContext, task: &str) -> Result<Box<TaskAnswer>, OperatorError> {
     let id = TaskId::parse(task).ok_or_else(|| no_task(task))?;
     let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
-    let mut row = line(context, &record, &names(context).await);
-    // The answer always names the resource.
-    row.names.remove(RESOURCE);
-    let Record { task, identity: Identity { resource, .. }, refunded_at, call, .. } = record;
+    let row = line(context, &record, &names(context).await);
+    let Record { task, refunded_at, call, .. } = record;
     let call = call.map(|CallFacts { request_id, key_id, arguments }| {
         let arguments = arguments.and_then(|json| json::read(&json).ok());
         TaskCall { request_id, key_id, arguments }
     });
     let (timeline, entries) = (context.store.timeline(id).await?, context.store.entries(id).await?);
     Ok(Box::new(TaskAnswer {
+        resource: row.target.arg.map(|_| row.target.resource.clone()),
         task: row,
-        resource,
         refunded_at,
         meaning: task.outward_status().def(context.catalogue).map(|state| state.meaning),
         call,
         history: TaskHistory::of(&task, timeline, &entries),
     }))
 }
-
-const RESOURCE: &str = "resource";
 
 fn parse(task: &str) -> Result<TaskId, OperatorError> {
     TaskId::parse(task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))
@@ -163,29 +159,28 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Co
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
     let filter = RefundFilter { application, since, until, before, limit };
     let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {
-        let application = names.get(&application).unwrap_or(&application);
-        RefundRow { refunded_at: at, application: application.clone(), units: 1, task_id: id.to_string(), number }
+        let application = name_application(&names, &application);
+        RefundRow { refunded_at: at, application, units: 1, task_id: id.to_string(), number }
     };
     Ok(context.store.refunds(filter).await?.into_iter().map(line).collect::<Vec<_>>().into())
 }
 
-/// Names the resource too if the contract has several, because their targets can have the same id.
-fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> TaskRow {
+fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, ApplicationName>) -> TaskRow {
     let Record { id, identity: Identity { application, resource, target, .. }, tool, created_at, task, .. } = record;
     let mut targets = context.catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
     TaskRow {
         task_id: id.to_string(),
-        application: names.get(application).unwrap_or(application).clone(),
+        application: name_application(names, application),
         tool: tool.clone(),
-        names: match (context.catalogue.resources, targets.next()) {
-            ([_], Some(only)) => BTreeMap::from([(only.arg, target.clone())]),
-            _ => BTreeMap::from([(RESOURCE, resource.clone()), ("target", target.clone())]),
+        target: TaskTarget {
+            resource: resource.clone(),
+            id: target.clone(),
+            arg: targets.next().filter(|_| context.catalogue.resources.len() == 1).map(|only| only.arg),
         },
-        status: task.outward_status().as_str(),
+        status: task.outward_status(),
         phase: task.status().is_none().then(|| task.phase.as_str()),
         attempts: task.attempts,
         created_at: *created_at,
         finished_at: task.finished_at,
-        target: target.clone(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::answer::{find_application, names, refusal, resolve};
 use super::targets;
-use crate::answers::{AuditLine, AuditPage};
+use crate::answers::{AuditLine, AuditPage, TrailLine};
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
 use crate::error::OperatorError;
@@ -106,9 +106,9 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result
     let (mut lines, back_to, VisitedPart { bytes, rest }) = found.await?;
     let names = names(context).await;
     for line in &mut lines {
-        let name = AuditLine::of(line).application.and_then(|id| names.get(&id));
-        if let (Some(name), Some(members)) = (name, line.as_object_mut()) {
-            members.insert("application_name".to_owned(), name.as_str().into());
+        let name = line.read().application.and_then(|id| names.get(&id));
+        if let (Some(name), Some(members)) = (name, line.0.as_object_mut()) {
+            members.insert("application_name".to_owned(), name.to_string().into());
         }
     }
     let next = rest.filter(|_| lines.len() == limit as usize || bytes >= EXAMINED_MAX);
@@ -127,14 +127,14 @@ impl Wanted {
     }
 
     /// Searches for the bytes first, because that is cheaper than parsing.
-    fn parse(&self, line: &[u8]) -> Option<Value> {
+    fn parse(&self, line: &[u8]) -> Option<TrailLine> {
         let Self(wanted, finders) = self;
         if !finders.iter().all(|finder| finder.find(line).is_some()) {
             return None;
         }
-        let parsed: Value = json::read_bytes(line).ok()?;
+        let parsed: TrailLine = json::read_bytes(line).ok()?;
         let AuditLine { application, key_id, tool, target, object, outcome, request_id, task_id, operator, .. } =
-            AuditLine::of(&parsed);
+            parsed.read();
         let operator = operator.map(|operator| operator.name);
         let found = [application, key_id, tool, target.or(object), outcome, request_id, task_id, operator];
         wanted.iter().zip(&found).all(|(wanted, found)| wanted.is_none() || wanted == found).then_some(parsed)

@@ -3,8 +3,8 @@
 
 use crate::answer::class_of;
 use askama::Template;
-use serde_json::Value;
 use toolwarrant_operator::answers::{Counts, Period};
+use toolwarrant_operator::view::Tone;
 
 const WIDTH: usize = 6;
 const HEIGHT: u64 = 48;
@@ -38,7 +38,7 @@ impl<'a> Bars<'a> {
                 let (begin, end) = (top(below), top(below + count));
                 below += count;
                 let text = format!("until {}: {count} {name}", period.until);
-                let class = class_of("status", &Value::from(name));
+                let class = class_of(Tone::of_outcome(name));
                 bars.push(Bar { x: at * WIDTH, y: HEIGHT - end, height: (end - begin).max(1), class, text });
             }
         }
