@@ -29,6 +29,8 @@ export async function finish() {
 export async function new_page({ platform, ...options } = {}) {
   const permissions = ["clipboard-read", "clipboard-write"];
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", permissions, ...options });
+  // The only time limit: a busy machine is slow.
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   if (platform) await page.addInitScript((as) => Object.defineProperty(navigator, "platform", { get: () => as }), platform);
   page.errors = [];

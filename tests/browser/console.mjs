@@ -58,7 +58,7 @@ async function door() {
   }
   const again = await new_page();
   await again.goto(link);
-  await again.getByText("This code does not work").waitFor({ timeout: 5_000 });
+  await again.getByText("This code does not work").waitFor();
   await sound(page);
   return `${figure} from the link to the first page, ${requests.length} requests, 0 to other hosts, 0 with the code`;
 }
@@ -85,7 +85,7 @@ async function other_pages() {
   }
   server.close();
   await page.goto(`${address}/tasks`);
-  await page.getByRole("heading", { name: "tasks" }).waitFor({ timeout: 5_000 });
+  await page.getByRole("heading", { name: "tasks" }).waitFor();
   return "forms of other ports and hosts are answered 403, frames are empty";
 }
 
@@ -108,7 +108,7 @@ async function without_script() {
   await page.goto(link);
   await page.getByLabel("code").fill(link.split("#")[1]);
   await page.getByRole("button", { name: "enter" }).click();
-  await page.getByRole("heading", { name: "overview" }).waitFor({ timeout: 5_000 });
+  await page.getByRole("heading", { name: "overview" }).waitFor();
   for (const path of PAGES) {
     await page.goto(new URL(path, link).href);
     expect(await page.locator("h1").count() === 1, `${path} has no heading`);
@@ -131,10 +131,10 @@ async function live() {
   const rows = await page.locator("tbody tr").count();
   const start = performance.now();
   await promisify(exec)(flags.call);
-  await page.waitForFunction((before) => document.querySelectorAll("tbody tr").length > before, rows, { timeout: 10_000 });
+  await page.waitForFunction((before) => document.querySelectorAll("tbody tr").length > before, rows);
   const figure = ms_since(start);
   await page.locator("tbody a").first().click();
-  await page.locator("svg.timeline").waitFor({ timeout: 5_000 });
+  await page.locator("svg.timeline").waitFor();
   await take(page, "task-in-flight");
   await page.waitForFunction(() => document.querySelector(".status").textContent.match(/success|failed|timeout/), null, { timeout: 90_000 });
   await take(page, "task");
@@ -172,7 +172,7 @@ async function keyboard() {
     }
     throw new Error(`Tab does not reach ${name}`);
   };
-  const shows = async (name) => page.getByRole("heading", { name, exact: true }).waitFor({ timeout: 5_000 });
+  const shows = async (name) => page.getByRole("heading", { name, exact: true }).waitFor();
   const follow = async (name, heading) => {
     await tab_to(name);
     await press("Enter");
@@ -196,13 +196,13 @@ async function keyboard() {
       await tab_to("expires");
       await page.keyboard.type("12h");
       await follow("key create", "done: key create");
-      await page.locator(".secret code").waitFor({ timeout: 5_000 });
+      await page.locator(".secret code").waitFor();
     },
     "find the key and revoke it": async () => {
       const key = await key_of();
       await find(key, `key ${key}`);
       await follow("revoke", "key revoke");
-      await page.getByText("This cannot be undone.").waitFor({ timeout: 5_000 });
+      await page.getByText("This cannot be undone.").waitFor();
       await follow("key revoke", "done: key revoke");
     },
     "suspend an application, with a reason": async () => {
@@ -237,7 +237,7 @@ async function keyboard() {
     "examine the service": async () => {
       await follow("doctor", "doctor");
       await follow("examine now");
-      await page.getByText("examined at").waitFor({ timeout: 20_000 });
+      await page.getByText("examined at").waitFor();
     },
     "sign out": () => follow("out"),
   };
@@ -246,7 +246,7 @@ async function keyboard() {
       throw new Error(`${name}: ${error.message}`);
     });
   }
-  await page.getByLabel("code").waitFor({ timeout: 5_000 });
+  await page.getByLabel("code").waitFor();
   return `${Object.keys(tasks).length} tasks: ${Object.keys(tasks).join(", ")}`;
 }
 
@@ -256,7 +256,7 @@ async function ended() {
   await enter(page, link);
   await page.goto(new URL("/tasks", link).href);
   await run("console end --all");
-  await page.getByText(/ended|no answer/).waitFor({ timeout: 10_000 });
+  await page.getByText(/ended|no answer/).waitFor();
   await page.goto(new URL("/tasks", link).href).catch(() => {});
   expect(!await page.getByRole("heading", { name: "tasks" }).isVisible(), "the page is shown after the end");
   return "an open page says so, and shows nothing when it is loaded again";
@@ -264,7 +264,7 @@ async function ended() {
 
 async function enter(page, link) {
   await page.goto(link);
-  await page.getByRole("heading", { name: "overview" }).waitFor({ timeout: 10_000 });
+  await page.getByRole("heading", { name: "overview" }).waitFor();
 }
 
 async function take(page, name) {

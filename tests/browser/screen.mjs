@@ -68,7 +68,7 @@ async function tap_and_type() {
   const before = await page.locator("#picture").getAttribute("src");
   const start = performance.now();
   await page.mouse.click(spot.x, spot.y);
-  await page.waitForFunction((src) => document.querySelector("#picture").src !== src, before, { timeout: 10_000 });
+  await page.waitForFunction((src) => document.querySelector("#picture").src !== src, before);
   const figure = ms_since(start);
   await until(() => still(session), (svg) => position_of(svg, "Notes")?.y !== icon.y, "another picture than the home screen");
   await page.waitForTimeout(1_000);
@@ -84,15 +84,15 @@ async function wakes() {
   const { page } = await opened("control", { bypassCSP: true });
   await page.getByRole("button", { name: "Power" }).click();
   const wake = page.getByRole("button", { name: "Wake the phone" });
-  await wake.waitFor({ timeout: 10_000 });
-  await page.getByText("the screen is off").first().waitFor({ timeout: 5_000 });
+  await wake.waitFor();
+  await page.getByText("the screen is off").first().waitFor();
   await take(page, "asleep");
   await accessible(page, "asleep");
   expect(!await (await opened("view")).page.locator("#wake").isVisible(), "a person who may only watch has the key");
   const start = performance.now();
   await wake.focus();
   await page.keyboard.press("Enter");
-  await wake.waitFor({ state: "hidden", timeout: 10_000 });
+  await wake.waitFor({ state: "hidden" });
   expect(await page.evaluate(() => document.activeElement.id) === "screen", "the focus is lost with the key");
   const figure = ms_since(start);
   await take(page, "awake");
@@ -140,7 +140,7 @@ async function field_and_refusal() {
   const text = "x".repeat(200) + "rest";
   await page.getByLabel("Text for the phone").fill(text);
   await page.getByRole("button", { name: "Type" }).click();
-  await page.getByText("Not sent: this phone takes").waitFor({ timeout: 5_000 });
+  await page.getByText("Not sent: this phone takes").waitFor();
   const left = await page.getByLabel("Text for the phone").inputValue();
   expect(left === "rest", `the field has ${left} of which the phone has a part`);
   await page.getByRole("button", { name: "Home" }).click();
@@ -149,14 +149,14 @@ async function field_and_refusal() {
   expect(await page.getByText("Not sent: this phone takes").isVisible(), "the refusal has gone");
   await take(page, "refusal");
   await page.getByRole("button", { name: "Type" }).click();
-  await page.waitForFunction(() => !document.querySelector("#text").value, null, { timeout: 5_000 });
-  await page.waitForFunction(() => !document.querySelector("#note").textContent, null, { timeout: 5_000 });
+  await page.waitForFunction(() => !document.querySelector("#text").value);
+  await page.waitForFunction(() => !document.querySelector("#note").textContent);
   return "the field keeps what the phone does not have, and a refusal stays until a success";
 }
 
 async function save_picture() {
   const { page } = await opened("view");
-  const [download] = await Promise.all([page.waitForEvent("download", { timeout: 10_000 }), page.locator("#save").click()]);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#save").click()]);
   const [name, bytes] = [download.suggestedFilename(), readFileSync(await download.path(), "utf8")];
   expect(name.endsWith(".svg") && bytes.startsWith("<svg"), `${name} begins with ${bytes.slice(0, 20)}`);
   await sound(page);
@@ -188,7 +188,7 @@ async function token_stays_hidden() {
   expect(entries.length === 2, `the history has ${entries.length} entries`);
   await sound(page);
   await page.reload();
-  await page.getByText("open the whole link again").waitFor({ timeout: 5_000 });
+  await page.getByText("open the whole link again").waitFor();
   await page.goBack();
   await page.goForward();
   expect(!page.url().includes("#"), `the address after Back and Forward is ${page.url()}`);
@@ -204,7 +204,7 @@ async function token_stays_hidden() {
 
 async function view_session() {
   const { page, session } = await opened("view");
-  await page.getByText("You can watch; you cannot touch").waitFor({ timeout: 5_000 });
+  await page.getByText("You can watch; you cannot touch").waitFor();
   const controls = await page.locator("button:visible, input:visible, [role=application], [tabindex='0']").count();
   await take(page, "view");
   expect(controls === 0, `${controls} controls`);
@@ -218,8 +218,8 @@ async function axe_findings(colorScheme) {
   for (const mode of ["control", "view", null]) {
     const page = await new_page({ colorScheme, bypassCSP: true, reducedMotion: "reduce" });
     await page.goto(mode ? (await create_session(mode)).url : `${server}/screen`);
-    await (mode ? picture_shown(page) : page.locator("#message").waitFor({ timeout: 5_000 }));
-    if (mode) await page.locator("#session:not(:empty)").waitFor({ timeout: 5_000 });
+    await (mode ? picture_shown(page) : page.locator("#message").waitFor());
+    if (mode) await page.locator("#session:not(:empty)").waitFor();
     rules = Math.max(rules, await accessible(page, mode));
     if (mode === "control" && colorScheme === "dark") await take(page, "dark");
   }
@@ -260,7 +260,7 @@ async function keyboard() {
 async function ten_pages() {
   const start = performance.now();
   // Each page is that of another person: a browser has 6 connections to one server for all its pages.
-  const all = await Promise.all(Array.from({ length: 10 }, () => opened("view", {}, 30_000)));
+  const all = await Promise.all(Array.from({ length: 10 }, () => opened("view")));
   const figure = ms_since(start);
   return `all show the picture after ${figure}`;
 }
@@ -269,12 +269,12 @@ async function late() {
   const { page } = await opened("control");
   const start = performance.now();
   const stopping = await call("set_power", { device_id: flags.device, action: "shutdown" });
-  await page.locator("[data-state=late]").waitFor({ timeout: 60_000 });
+  await page.locator("[data-state=late]").waitFor();
   const figure = ms_since(start);
   await take(page, "late");
   await end_of(stopping);
   const booting = await call("set_power", { device_id: flags.device, action: "boot" });
-  await page.locator("[data-state=live]").waitFor({ timeout: 60_000 });
+  await page.locator("[data-state=live]").waitFor();
   await end_of(booting);
   return `${figure} after shutdown, and live again after boot`;
 }
@@ -287,7 +287,7 @@ async function ended() {
   const { page } = await opened("control");
   const start = performance.now();
   await promisify(exec)(flags.revoke);
-  await page.getByText("Ask whoever gave you this link for a new one.").waitFor({ timeout: 30_000 });
+  await page.getByText("Ask whoever gave you this link for a new one.").waitFor();
   const figure = ms_since(start);
   expect(!await page.locator("#picture").isVisible(), "the picture is still shown");
   await take(page, "ended");
@@ -318,17 +318,17 @@ function position_of(svg, word) {
   return attributes ? { x: number("x"), y: number("y") } : null;
 }
 
-async function opened(mode, options, timeout) {
+async function opened(mode, options) {
   const page = await new_page(options);
   const session = await create_session(mode);
   await page.goto(session.url);
-  await picture_shown(page, timeout);
-  await page.locator("#session:not(:empty)").waitFor({ timeout: 5_000 });
+  await picture_shown(page);
+  await page.locator("#session:not(:empty)").waitFor();
   return { page, session };
 }
 
-function picture_shown(page, timeout = 10_000) {
-  return page.waitForFunction(() => document.querySelector("#picture:not([hidden])")?.naturalWidth, null, { timeout });
+function picture_shown(page) {
+  return page.waitForFunction(() => document.querySelector("#picture:not([hidden])")?.naturalWidth);
 }
 
 function client_point(page, { x, y }) {

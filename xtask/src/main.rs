@@ -7,14 +7,12 @@ macro_rules! println {
 }
 
 mod bench;
-mod browse;
 mod cargo;
 mod contract;
 mod crates;
 mod deny;
 mod drill;
 mod files;
-mod fuzz;
 mod r#gen;
 mod graph;
 mod interop;
@@ -80,11 +78,6 @@ enum Verb {
     /// Stress the program and its engine for minutes
     #[command(subcommand)]
     Drill(drill::Drill),
-    /// Send the program signed requests that schemathesis makes from the OpenAPI document; fails if
-    /// an answer does not conform to the document; needs Python
-    Fuzz(fuzz::Cases),
-    /// Open the screen page in Chromium, check and measure it; needs Node.js and Debian's Chromium
-    Browse(browse::Browsing),
     /// Make a tarball, a Debian package, a bundle for hosts, bills of materials and their sums in
     /// dist/, the same bytes for the same commit; needs git, GNU tar and dpkg-dev
     Package,
@@ -117,8 +110,6 @@ fn main() -> Result<()> {
         }
         Verb::Bench(sections) => bench::run(&root(), &sections),
         Verb::Drill(drill) => drill::run(&root(), drill),
-        Verb::Fuzz(cases) => fuzz::run(&root(), cases),
-        Verb::Browse(browsing) => browse::run(&root(), &browsing).map(|passed| println!("{passed} passed, 0 failed")),
         Verb::Package => package::run(&root()),
         Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }

@@ -1,110 +1,160 @@
-//! `cargo xtask test`: everything that must pass before a change lands, step by step.
+//! `cargo xtask test`: everything that must pass before a change lands. After the build, its steps
+//! run in lanes, all lanes at once.
 
 mod build;
 mod executables;
 
-use crate::browse::{Browsing, CHROMIUM};
 use crate::cargo::{cargo_of_tests, has, runs, step};
-use crate::{browse, contract, crates, deny, r#gen, graph};
-use anyhow::{Context, Result};
+use crate::{contract, crates, deny, r#gen, graph};
+use anyhow::{Result, anyhow, ensure};
 use executables::Ran;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::process::Command;
+use std::thread;
 use std::time::Instant;
 use toolwarrant_contract::GateCommand;
 
 const SLOWEST: usize = 10;
 
+struct Step<'a> {
+    name: String,
+    run: Box<dyn FnOnce() -> Result<Ran> + Send + 'a>,
+}
+
+impl<'a> Step<'a> {
+    fn new(name: &str, run: impl FnOnce() -> Result<u64> + Send + 'a) -> Self {
+        let run = move || run().map(|passed| Ran { passed, ..Ran::default() });
+        Self { name: name.to_owned(), run: Box::new(run) }
+    }
+
+    /// Leaves the step out with this reason unless it is possible.
+    fn with(name: &str, (is_possible, reason): (bool, &str), run: impl FnOnce() -> Result<u64> + Send + 'a) -> Self {
+        let left_out = BTreeMap::from([(format!("{reason}: {name}"), 1)]);
+        let without = Box::new(move || Ok(Ran { left_out, ..Ran::default() }));
+        if is_possible { Self::new(name, run) } else { Self { name: name.to_owned(), run: without } }
+    }
+}
+
 #[derive(Default)]
 struct Report {
-    steps: Vec<(&'static str, f64)>,
-    passed: u64,
-    /// By reason.
-    left_out: BTreeMap<String, u64>,
-    tests: Vec<(f64, String)>,
+    steps: Vec<(f64, String)>,
+    ran: Ran,
 }
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
     let mut report = Report::default();
-    report.step("format", "rustfmt is not installed", has("fmt"), |_| {
-        step(cargo_of_tests(root), &["fmt", "--all", "--check"]).map(drop)
-    })?;
+    let clippy = (has("clippy"), "clippy is not installed");
     let mut executables = Vec::new();
-    let lints = has("clippy");
-    if !lints {
-        report.leave_out("clippy is not installed: the lints", 1);
-    }
-    report.step("build and lints", "", true, |_| {
-        executables = build::run(root, lints)?;
-        Ok(())
-    })?;
-    report.step("crate graph", "", true, |_| graph::run(root))?;
-    report.step("packages", "", true, |_| crates::run(root))?;
-    report.step("generated files", "", true, |_| r#gen::run(root, true))?;
-    report.step("contract", "", true, |_| contract::run(root, &GateCommand::check()))?;
-    report.step("tests", "", true, |report| {
-        let Ran { passed, left_out, tests } = executables::run(root, executables)?;
-        report.passed += passed;
-        report.tests = tests;
-        left_out.into_iter().for_each(|(reason, count)| report.leave_out(&reason, count));
-        Ok(())
-    })?;
-    report.step("examples of the documentation", "", true, |report| {
-        report.passed += step(cargo_of_tests(root), &["test", "--workspace", "--doc", "--locked", "--quiet"])?;
-        Ok(())
-    })?;
-    let python = runs("python3", &["-c", "import ensurepip, venv"]);
-    report.step("dependencies", "Python 3 with venv is not installed", python, |_| deny::run(root))?;
-    let browser = Path::new(CHROMIUM).exists() && runs("npm", &["--version"]);
-    report.step("page", "Chromium or Node.js with npm is not installed", browser, |report| {
-        report.passed += browse::run(root, &Browsing::short())?;
-        Ok(())
-    })?;
+    report.run(vec![vec![
+        Step::with("format", (has("fmt"), "rustfmt is not installed"), || {
+            step(cargo_of_tests(root), &["fmt", "--all", "--check"])
+        }),
+        Step::with("lints", clippy, || Ok(0)),
+        Step::new("build and lints", || {
+            executables = build::run(root, &[], clippy.0)?;
+            Ok(0)
+        }),
+        Step::new("crate graph", || graph::run(root).map(|()| 0)),
+        Step::new("packages", || crates::run(root).map(|()| 0)),
+        Step::new("generated files", || r#gen::run(root, true).map(|()| 0)),
+        Step::new("contract", || contract::run(root, &GateCommand::check()).map(|()| 0)),
+    ]])?;
+    let mut lanes = executables::lanes(root, executables)?;
+    // Benches are built apart, because with `--all-targets` cargo builds examples as tests.
+    let python = (runs("python3", &["-c", "import ensurepip, venv"]), "Python 3 with venv is not installed");
+    let browser = Path::new("/usr/bin/chromium").exists() && runs("npm", &["--version"]);
+    let browser = (browser, "Chromium or Node.js with npm is not installed");
+    lanes[0].extend([
+        Step::new("benches", || build::run(root, &["--benches"], clippy.0).map(|_| 0)),
+        Step::new("examples of the documentation", || {
+            step(cargo_of_tests(root), &["test", "--workspace", "--doc", "--locked", "--quiet"])
+        }),
+        Step::with("dependencies", python, || deny::run(root).map(|()| 0)),
+    ]);
+    lanes.push(vec![Step::with("page", browser, || look_at_pages(root))]);
+    report.run(lanes)?;
     println!("{}", report.text(begin.elapsed().as_secs()));
     Ok(())
 }
 
+fn look_at_pages(root: &Path) -> Result<u64> {
+    let output = Command::new("node").args(["tests/browser/run.mjs", "--short"]).current_dir(root).output()?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    println!("{}", said.trim_end());
+    ensure!(output.status.success(), "the pages do not do what they should; the lines above say what");
+    Ok(said.lines().filter(|line| line.starts_with("ok ")).count() as u64)
+}
+
 impl Report {
-    /// Leaves the step out, with the reason, unless it is possible.
-    fn step(
-        &mut self,
-        name: &'static str,
-        reason: &str,
-        is_possible: bool,
-        run: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<()> {
-        if !is_possible {
-            self.leave_out(&format!("{reason}: {name}"), 1);
-            return Ok(());
+    /// Runs the steps of a lane one after another, also after one that fails.
+    fn run(&mut self, lanes: Vec<Vec<Step<'_>>>) -> Result<()> {
+        let take = |Step { name, run }: Step<'_>| {
+            let begin = Instant::now();
+            let ran = run();
+            let seconds = begin.elapsed().as_secs_f64();
+            match &ran {
+                Ok(_) => println!("# {name}: {seconds:.1} s"),
+                Err(why) => println!("{why:?}\n# {name}: failed after {seconds:.1} s"),
+            }
+            (seconds, name, ran)
+        };
+        let ended = thread::scope(|scope| {
+            let start = |lane: Vec<_>| scope.spawn(move || lane.into_iter().map(take).collect::<Vec<_>>());
+            let lanes: Vec<_> = lanes.into_iter().map(start).collect();
+            let ends = lanes.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a lane panicked")));
+            ends.collect::<Result<Vec<_>>>()
+        })?;
+        let mut failed = Vec::new();
+        for (seconds, name, ran) in ended.into_iter().flatten() {
+            match ran {
+                Ok(ran) => self.ran.add(ran),
+                Err(_) => failed.push(name.clone()),
+            }
+            self.steps.push((seconds, name));
         }
-        println!("\n# {name}");
-        let begin = Instant::now();
-        run(self).context(name)?;
-        self.steps.push((name, begin.elapsed().as_secs_f64()));
+        ensure!(failed.is_empty(), "{} failed; the details are above", failed.join(", "));
         Ok(())
     }
 
-    fn leave_out(&mut self, reason: &str, count: u64) {
-        *self.left_out.entry(reason.to_owned()).or_default() += count;
-    }
-
-    fn text(&self, seconds: u64) -> String {
-        let mut text = format!("\n{:>8}  step\n", "seconds");
-        for (name, seconds) in &self.steps {
-            let _ = writeln!(text, "{seconds:8.1}  {name}");
+    fn text(&self, all: u64) -> String {
+        let Ran { passed, left_out, tests } = &self.ran;
+        let mut text = format!("\n{all:8}  seconds\n");
+        for (title, rows) in [("steps", &self.steps), ("tests", tests)] {
+            let _ = writeln!(text, "\n{:>8}  the slowest {title}", "seconds");
+            let mut rows: Vec<_> = rows.iter().collect();
+            rows.sort_by(|one, other| other.0.total_cmp(&one.0));
+            for (seconds, name) in rows.into_iter().take(SLOWEST) {
+                let _ = writeln!(text, "{seconds:8.1}  {name}");
+            }
         }
-        let _ = writeln!(text, "{seconds:6}    all\n\n{:>8}  the slowest tests", "seconds");
-        let mut tests: Vec<_> = self.tests.iter().collect();
-        tests.sort_by(|one, other| other.0.total_cmp(&one.0));
-        for (seconds, name) in tests.into_iter().take(SLOWEST) {
-            let _ = writeln!(text, "{seconds:8.1}  {name}");
-        }
-        for (reason, count) in &self.left_out {
+        for (reason, count) in left_out {
             let _ = write!(text, "\nleft out, {count}: {reason}");
         }
-        let _ = write!(text, "\n{} passed, 0 failed", self.passed);
+        let _ = write!(text, "\n{passed} passed, 0 failed");
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Report, Step};
+    use anyhow::bail;
+    use std::sync::Barrier;
+
+    #[test]
+    fn lanes_run_at_once_and_a_failed_step_stops_no_other() {
+        let (mut report, both) = (Report::default(), Barrier::new(2));
+        let meet = || {
+            both.wait();
+            Ok(1)
+        };
+        let fails = Step::new("deny", || bail!("a licence"));
+        let left_out = Step::with("page", (false, "npm is not installed"), || Ok(8));
+        let lanes = vec![vec![fails, Step::new("a", meet), left_out], vec![Step::new("b", meet)]];
+        assert_eq!(report.run(lanes).expect_err("one failed").to_string(), "deny failed; the details are above");
+        assert_eq!((report.ran.passed, report.ran.left_out["npm is not installed: page"]), (2, 1));
     }
 }

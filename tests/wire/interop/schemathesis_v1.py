@@ -1,18 +1,24 @@
-"""Tries the server with requests that schemathesis makes of its OpenAPI document, each of them signed.
+"""Tries the program with requests that schemathesis makes of its OpenAPI document, each of them signed: `tests/wire/interop/fuzz`.
 
-Reads what to do as JSON: `url`, `key` with `id` and `secret`, `cases` at least, `seed`, and `judging`, the operations that refuse arguments
-for more than a schema can say. Writes a line of JSON for each operation, with its cases by status, and one for each kind of failure, with an
-example. In the current folder it leaves what schemathesis said.
+Prints a row for each operation, with its cases by status, and each kind of failure with an example. The folder `target/fuzz/run` keeps what
+schemathesis said. The exit code is 1 if an answer does not conform to the document.
 """
 
+import argparse
+import atexit
 import contextlib
 import hashlib
 import hmac
 import itertools
 import json
+import os
+import pathlib
 import secrets
+import shutil
+import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter, defaultdict
 from urllib.parse import parse_qsl, urlsplit
 
@@ -39,7 +45,53 @@ CHECKS = [
 ]
 SIGNED_BY = ["X-Api-Key", "X-Timestamp", "X-Nonce", "X-Signature"]
 
-PLAN = json.load(sys.stdin)
+# What each failure is counted as; any other stands in the last column.
+COLUMNS = {
+    "5xx": ["ServerError"],
+    "undocumented": ["UndefinedStatusCode"],
+    "violations": ["JsonSchemaError", "MalformedJson", "MalformedMediaType", "MissingContentType", "MissingHeaders", "UndefinedContentType"],
+    "other": [],
+}
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+HOME = TARGET / "fuzz/run"
+
+
+def read_plan():
+    """Starts the program, and makes a key for an application that may do everything."""
+    parser = argparse.ArgumentParser(description="requests that schemathesis makes for /v1")
+    parser.add_argument("--cases", type=int, default=20_000, help="minimum number of requests")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the requests")
+    asked = parser.parse_args()
+    shutil.rmtree(HOME, ignore_errors=True)
+    HOME.mkdir(parents=True)
+    program, data = TARGET / "debug/cloudphone", ["--data", HOME / "data"]
+    server = subprocess.Popen([program, *data, "--json", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE)
+    atexit.register(server.kill)
+    address = json.loads(server.stdout.readline())["listens"]
+
+    def operate(line):
+        said = subprocess.run([program, *line.split(), *data, "--json"], stdout=subprocess.PIPE, check=True)
+        return json.loads(said.stdout)
+
+    operate("app create fuzz --permission device --permission stream --requests-per-minute 4000000000")
+    operate("device assign fuzz --all")
+    key = operate("key create fuzz")
+    # These operations refuse arguments for more than a schema can say.
+    tools = [tomllib.loads(file.read_text())["tool"] for file in (ROOT / "spec/tools").iterdir()]
+    judging = [name for each in tools for name, tool in each.items() if "invalid_argument" in tool.get("errors", [])]
+    return {
+        "url": f"http://{address}",
+        "key": {"id": key["key_id"], "secret": key["secret"]},
+        "cases": asked.cases,
+        "seed": asked.seed,
+        "judging": judging,
+    }
+
+
+PLAN = read_plan()
+os.chdir(HOME)
 statuses = defaultdict(Counter)
 failures = defaultdict(list)
 
@@ -193,10 +245,32 @@ def main():
                 run(log, "fuzzing", seed, missing, "--include-operation-id", name, *whole)
             if total() == before:
                 break
-    for label, counts in statuses.items():
-        print(json.dumps({"operation": label, "statuses": counts}))
+    show()
+
+
+def show():
     for (kind, label), found in failures.items():
-        print(json.dumps({"failure": kind, "operation": label, "times": len(found), **found[0]}))
+        print("\n" + json.dumps({"failure": kind, "operation": label, "times": len(found), **found[0]}, indent=2))
+    kinds = {kind: column for column, kinds in COLUMNS.items() for kind in kinds}
+    width = max(map(len, statuses))
+
+    def row(name, cases, cells, said=""):
+        shown = "".join(f"  {cell:>{len(head)}}" for head, cell in zip(COLUMNS, cells))
+        print(f"{name:{width}}  {cases:>6}{shown}  {said}".rstrip())
+
+    def counts(wanted):
+        columns = Counter()
+        for (kind, label), found in failures.items():
+            columns[kinds.get(kind, "other")] += len(found) if wanted in (None, label) else 0
+        return [columns[column] for column in COLUMNS]
+
+    print()
+    row("", "cases", COLUMNS, "statuses")
+    for label, by_status in statuses.items():
+        row(label, by_status.total(), counts(label), ", ".join(f"{status}: {count}" for status, count in sorted(by_status.items())))
+    row("all", total(), counts(None))
+    if failures:
+        sys.exit(f"answers do not conform to the document: examples are above, all of them in {HOME}")
 
 
 main()

@@ -8,24 +8,17 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub(crate) struct Executable {
+#[derive(Clone)]
+pub(super) struct Executable {
     /// Package and target: `cloudphone all`.
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
     /// The tests run in this folder.
-    pub(crate) folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// A warning is a failure.
-///
-/// Benches are built apart, because with `--all-targets` cargo builds examples as tests.
-pub(crate) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
-    let executables = build(root, &[], lints)?;
-    build(root, &["--benches"], lints)?;
-    Ok(executables)
-}
-
-fn build(root: &Path, targets: &[&str], lints: bool) -> Result<Vec<Executable>> {
+pub(super) fn run(root: &Path, targets: &[&str], lints: bool) -> Result<Vec<Executable>> {
     let arguments = ["test", "--workspace", "--locked", "--no-run", "--message-format=json"];
     let arguments = [&arguments, targets].concat();
     println!("> cargo {}{}", arguments.join(" "), if lints { ", with clippy as the compiler" } else { "" });

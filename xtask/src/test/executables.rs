@@ -1,21 +1,26 @@
-//! Runs test executables in two lanes. Tests that compute have a thread for each processor, and
-//! tests that mostly wait have more.
+//! The lanes of test executables. Tests that compute have a thread for each processor, and tests
+//! that mostly wait have more.
 
+use super::Step;
+use super::build::Executable;
 use crate::cargo::{WRAPPER, count};
-use crate::test::build::Executable;
-use anyhow::{Context, Result, anyhow, bail};
-use std::collections::{BTreeMap, VecDeque};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// These tests mostly wait for the programs that they start. They run one after another, in this
-/// order.
-const WAITING: [&str; 3] = ["cloudphone all", "print-shop all", "toolwarrant-postgres all"];
+/// These tests mostly wait for the programs that they start: what each lane runs, with the
+/// arguments that choose tests.
+const WAITING: [&[(&str, &[&str])]; 3] = [
+    &[("cloudphone all", &["platforms::"])],
+    &[("cloudphone all", &["--skip", "platforms::"])],
+    &[("toolwarrant-postgres all", &[]), ("print-shop all", &[])],
+];
 
+/// Of each such lane.
 const THREADS_WAITING: usize = 8;
 
 /// A longer run has hung.
@@ -32,51 +37,67 @@ pub(super) struct Ran {
     pub(super) tests: Vec<(f64, String)>,
 }
 
-pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
-    let place = |executable: &Executable| WAITING.iter().position(|name| *name == executable.name);
-    let (mut waiting, others): (Vec<_>, Vec<_>) =
-        executables.into_iter().partition(|executable| place(executable).is_some());
-    waiting.sort_by_key(place);
-    let processors = thread::available_parallelism()?.get();
-    let ran = Mutex::new(Ran::default());
-    let work = |lane: Vec<Executable>| -> Result<Vec<String>> {
-        let mut lane = VecDeque::from(lane);
-        let mut failed = Vec::new();
-        while let Some(executable) = lane.pop_front() {
-            let waits = place(&executable).is_some();
-            let (said, succeeded) =
-                execute(root, &executable, waits, if waits { THREADS_WAITING } else { processors })?;
-            let mut ran = ran.lock().map_err(|_| anyhow!("a lane panicked"))?;
-            if !ran.read(&executable.name, &said, succeeded) {
-                failed.push(executable.name);
-            }
+impl Ran {
+    pub(super) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.tests.extend(other.tests);
+        for (reason, count) in other.left_out {
+            *self.left_out.entry(reason).or_default() += count;
         }
-        Ok(failed)
-    };
-    let failed = thread::scope(|scope| {
-        let others = scope.spawn(|| work(others));
-        let waiting = work(waiting);
-        let others = others.join().map_err(|_| anyhow!("a lane panicked"))?;
-        Ok::<_, anyhow::Error>([others?, waiting?].concat())
-    })?;
-    match &failed[..] {
-        [] => Ok(ran.into_inner().map_err(|_| anyhow!("a lane panicked"))?),
-        failed => bail!("tests of {} failed; their output is above", failed.join(", ")),
+    }
+}
+
+/// The first lane has what computes.
+pub(super) fn lanes(root: &Path, executables: Vec<Executable>) -> Result<Vec<Vec<Step<'_>>>> {
+    let processors = thread::available_parallelism()?.get();
+    let mut lanes = Vec::new();
+    for lane in WAITING {
+        let parts = lane.iter().map(|(name, chosen)| {
+            let executable =
+                executables.iter().find(|known| known.name == *name).with_context(|| (*name).to_owned())?;
+            Ok(executable.step(root, Extent { waits: true, threads: THREADS_WAITING, chosen }))
+        });
+        lanes.push(parts.collect::<Result<Vec<_>>>()?);
+    }
+    let waits = |executable: &&Executable| WAITING.concat().iter().any(|(name, _)| *name == executable.name);
+    let (_, others): (Vec<_>, Vec<_>) = executables.iter().partition(waits);
+    let extent = Extent { waits: false, threads: processors, chosen: &[] };
+    lanes.insert(0, others.into_iter().map(|executable| executable.step(root, extent)).collect());
+    Ok(lanes)
+}
+
+#[derive(Clone, Copy)]
+struct Extent {
+    waits: bool,
+    threads: usize,
+    chosen: &'static [&'static str],
+}
+
+impl Executable {
+    fn step<'a>(&self, root: &'a Path, extent: Extent) -> Step<'a> {
+        let executable = self.clone();
+        let name = [&[&*self.name], extent.chosen].concat().join(" ");
+        let run = {
+            let name = name.clone();
+            move || execute(root, &executable, (&name, extent))
+        };
+        Step { name, run: Box::new(run) }
     }
 }
 
 /// Tests that compute leave the processors to those that wait, whose times are real.
-fn execute(root: &Path, executable: &Executable, waits: bool, threads: usize) -> Result<(String, bool)> {
-    let Executable { name, path, folder } = executable;
-    let log = path.with_extension("log");
+fn execute(root: &Path, executable: &Executable, (name, extent): (&str, Extent)) -> Result<Ran> {
+    let Executable { path, folder, .. } = executable;
+    let Extent { waits, threads, chosen } = extent;
+    let log = path.with_extension(format!("{}.log", chosen.len()));
     let output = File::create(&log).with_context(|| log.display().to_string())?;
     let mut command = Command::new("nice");
     command.args(["-n", if waits { "0" } else { "10" }]).arg(path);
     // Only with this variable, the harness of a stable compiler says how long each test takes.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time", "--show-output"]);
-    command.args(["--test-threads", &threads.to_string()]).current_dir(root.join(folder));
+    command.args(["--test-threads", &threads.to_string()]).args(chosen).current_dir(root.join(folder));
     command.env_remove(WRAPPER).env("CARGO", env!("CARGO")).env("CARGO_MANIFEST_DIR", folder);
-    let mut child = command.stdout(output.try_clone()?).stderr(output).spawn().with_context(|| name.clone())?;
+    let mut child = command.stdout(output.try_clone()?).stderr(output).spawn().with_context(|| name.to_owned())?;
     let begin = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {
@@ -90,25 +111,22 @@ fn execute(root: &Path, executable: &Executable, waits: bool, threads: usize) ->
         thread::sleep(Duration::from_millis(20));
     };
     let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-    println!("{name}: {:.1} s", begin.elapsed().as_secs_f64());
-    Ok((said, status.success()))
+    Ran::read(name, &said, status.success())
 }
 
 impl Ran {
-    fn read(&mut self, name: &str, said: &str, succeeded: bool) -> bool {
+    fn read(name: &str, said: &str, succeeded: bool) -> Result<Self> {
         // A test may print results of other tests.
-        let Some(passed) = said.lines().rev().find_map(count).filter(|_| succeeded) else {
-            println!("{said}");
-            return false;
-        };
-        self.passed += passed;
+        let passed = said.lines().rev().find_map(count).filter(|_| succeeded);
+        let Some(passed) = passed else { bail!("{said}") };
+        let mut ran = Self { passed, ..Self::default() };
         for reason in said.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)) {
-            *self.left_out.entry(reason.to_owned()).or_default() += 1;
-            self.passed -= 1;
+            *ran.left_out.entry(reason.to_owned()).or_default() += 1;
+            ran.passed -= 1;
         }
         let tests = said.lines().filter_map(seconds).map(|(test, seconds)| (seconds, format!("{name} {test}")));
-        self.tests.extend(tests);
-        true
+        ran.tests.extend(tests);
+        Ok(ran)
     }
 }
 
@@ -133,12 +151,10 @@ mod tests {
 
     #[test]
     fn a_test_that_was_left_out_has_not_passed_and_an_output_without_a_result_is_a_failure() {
-        let mut ran = Ran::default();
         let said = "test a ... ok <0.1s>\nleft out: PostgreSQL is not installed\ntest result: ok. 3 passed; 0 failed\n";
-        assert!(ran.read("shop all", said, true));
+        let ran = Ran::read("shop all", said, true).expect("a result");
         assert_eq!((ran.passed, ran.left_out["PostgreSQL is not installed"]), (2, 1));
-        assert!(!ran.read("shop all", "test result: FAILED. 3 passed; 1 failed\n", true));
-        assert!(!ran.read("shop all", "test result: ok. 3 passed; 0 failed\n", false));
-        assert_eq!(ran.passed, 2);
+        assert!(Ran::read("shop all", "test result: FAILED. 3 passed; 1 failed\n", true).is_err());
+        assert!(Ran::read("shop all", "test result: ok. 3 passed; 0 failed\n", false).is_err());
     }
 }
