@@ -202,10 +202,10 @@ fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
 
 #[test]
 fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_at_most_100_000() {
-    let zeros = format!("[0{}]", ",0".repeat(1_000_000));
+    let zeros = format!("[0{}]", ",0".repeat(100_000));
     let read: Rows<Pad> = json::read(&zeros).expect("a list");
-    assert_eq!((read.count, read.rows.capacity(), read.paged), (1_000_001, 0, false));
-    let members = format!("{{{}\"pageData\":[]}}", r#""x":[[0]],"#.repeat(100_000));
+    assert_eq!((read.count, read.rows.capacity(), read.paged), (100_001, 0, false));
+    let members = format!("{{{}\"pageData\":[]}}", r#""x":[[0]],"#.repeat(10_000));
     assert_eq!(json::read::<Rows<Pad>>(&members).expect("a page").count, 0);
     let list = |count: usize| json::read::<Rows<Pad>>(&format!("[{}{{}}]", r#"{"padCode":"1"},"#.repeat(count)));
     assert_eq!(list(100_000).expect("a list").rows.len(), 100_000);
