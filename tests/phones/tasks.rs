@@ -204,13 +204,8 @@ async fn a_choice_that_the_device_never_offers_and_a_host_that_no_proxy_has_are_
     let cases = [
         ("set_power", power(8, "restart"), "`action` is `restart`, and this device offers only `boot`, `shutdown`"),
         ("set_proxy", with(9, "scheme", "socks5"), "`scheme` is `socks5`, and this device offers only `http`"),
-        ("set_proxy", with(1, "host", "127.0.0.1"), "`host` 127.0.0.1 is loopback"),
         ("set_proxy", with(1, "host", "0x7f.1"), "`host` 0x7f.1 is loopback"),
-        (
-            "set_proxy",
-            with(1, "host", "10.0.0.1"),
-            "is in a private network, which the operator of this server does not allow",
-        ),
+        ("set_proxy", with(1, "host", "10.0.0.1"), "is in a private network, which the operator"),
     ];
     for (tool, arguments, expected) in cases {
         let refused = server.call(&key, tool, arguments).await.expect_err("refused");

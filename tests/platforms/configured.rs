@@ -4,7 +4,6 @@
 mod adb;
 mod mistakes;
 mod outage;
-mod oversized;
 mod passing;
 mod refused;
 mod removed;

@@ -113,23 +113,15 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
 }
 
 #[tokio::test]
-async fn a_restart_that_was_seen_proves_the_readings_of_later_restarts_on_that_phone() {
+async fn a_restart_that_was_seen_proves_later_readings_and_one_that_a_busy_platform_did_not_make_is_not_charged() {
     let (site, double, program) = lab(2, "", &[]).await;
     let code = double.codes().await.swap_remove(0);
     let restart = json!({"device_id": id("lab", &code), "action": "restart"});
     let seen = end(&program, "set_power", restart.clone()).await;
     assert_eq!((&seen["status"], site.ledger().get("refund")), (&json!("success"), None), "{seen}");
     double.switch(Some(&code), &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
-    let swallowed = end(&program, "set_power", restart).await;
+    let swallowed = end(&program, "set_power", restart.clone()).await;
     assert_eq!((&swallowed["status"], site.ledger().get("refund")), (&json!("failed_silent"), Some(&1)), "{swallowed}");
-}
-
-#[tokio::test]
-async fn a_platform_that_was_busy_is_told_as_busy_and_a_restart_that_it_measurably_did_not_make_is_not_charged() {
-    let (site, double, program) = lab(2, "", &[]).await;
-    let code = double.codes().await.swap_remove(0);
-    let restart = json!({"device_id": id("lab", &code), "action": "restart"});
-    assert_eq!(end(&program, "set_power", restart.clone()).await["status"], "success", "its start is proven");
     for (refusal, reversals) in [(json!({"code": 1218}), 1), (json!({"http_status": 429}), 2)] {
         let (kind, value) = refusal.as_object().and_then(|refusal| refusal.iter().next()).expect("a switch");
         let switch = json!({kind: {"value": value, "endpoint": "restart", "calls": 1}});

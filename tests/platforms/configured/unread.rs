@@ -1,6 +1,6 @@
 //! Phones and accounts on which nothing can be read before a write: the write is sent all the same.
 
-use super::{FAST, Site, count_requests, echo, end, id, lab, until};
+use super::{FAST, Site, count_requests, end, id, lab};
 use crate::harness::double::Double;
 use crate::harness::program::Program;
 use serde_json::{Value, json};
@@ -27,20 +27,6 @@ async fn a_hung_phone_is_restarted_and_a_start_after_the_request_is_its_success(
     assert_end(&program, "set_power", restart(&codes[1]), "success", "before: ").await;
     double.switch(Some(&codes[0]), &json!({"shell": {"value": "fails", "calls": 2}})).await;
     assert_end(&program, "set_power", restart(&codes[0]), "success", "before: not read; after: ").await;
-}
-
-#[tokio::test]
-async fn a_dead_proxy_is_replaced_and_an_address_that_is_not_the_own_one_is_the_success() {
-    let (_site, double, program) = lab(1, &echo(), &[]).await;
-    let code = double.codes().await.swap_remove(0);
-    assert_end(&program, "set_proxy", proxy(&code, 1080), "success", "before: 127.1.0.1").await;
-    double.switch(Some(&code), &json!({"proxy_dead": true})).await;
-    let replaced = program.call("set_proxy", proxy(&code, 1081)).await.expect("accepted");
-    until(async || count_requests(&double, "setProxy").await == 2).await;
-    double.switch(Some(&code), &json!({})).await;
-    let task = program.task(&replaced["task_id"]).await;
-    let seen = task["evidence"]["observed"].as_str().expect("a text");
-    assert!(task["status"] == "success" && seen.starts_with("before: not read; after: 127."), "{task}");
 }
 
 #[tokio::test]

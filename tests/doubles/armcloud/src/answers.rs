@@ -50,14 +50,11 @@ pub(crate) fn refusal(code: i64) -> Refusal {
     Refusal::new(code, msg)
 }
 
-pub(crate) fn dress(answer: Answer, ts: u64, trace: String, zeros: Option<usize>) -> (Response<Body>, usize) {
+pub(crate) fn dress(answer: Answer, ts: u64, trace: String) -> (Response<Body>, usize) {
     let status = answer.status();
     let is_limit = answer.code == 429;
     let Answer { code, msg, data, tasks: _ } = answer;
-    let body = match zeros {
-        Some(length) => format!("{{\"code\":200,\"data\":[0{}]}}", ",0".repeat(length / 2)),
-        None => json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace}).to_string(),
-    };
+    let body = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace}).to_string();
     let length = body.len();
     let mut response = respond(status, "application/json", body);
     if is_limit {

@@ -27,7 +27,6 @@ pub(crate) struct Spoiling {
     pub(crate) stall: u64,
     pub(crate) cut: Option<Cut>,
     pub(crate) half: bool,
-    pub(crate) zeros: Option<usize>,
 }
 
 impl Faults {
@@ -48,7 +47,6 @@ impl Faults {
                 stall: switches.take(asked, |set| &mut set.stall_answer_ms).unwrap_or_default(),
                 cut: cuts.into_iter().flatten().next(),
                 half: switches.is_set(asked, |set| &mut set.half_body),
-                zeros: switches.take(asked, |set| &mut set.zeros),
             },
         }
     }

@@ -135,10 +135,10 @@ async fn finish(
     world: &World,
     told: &Told,
     answer: Answer,
-    mut spoiling: Spoiling,
+    spoiling: Spoiling,
     connection: &Connection,
 ) -> Response<Body> {
-    let (response, length) = to_response(world, told, answer, &mut spoiling);
+    let (response, length) = to_response(world, told, answer, &spoiling);
     wait(spoiling.stall).await;
     if let Some(cut) = spoiling.cut.or(spoiling.half.then_some(Cut::HalfBody(length))) {
         connection.cut(cut);
@@ -146,8 +146,8 @@ async fn finish(
     response
 }
 
-fn to_response(world: &World, told: &Told, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
-    let Spoiling { stall: _, cut, half, zeros } = spoiling;
+fn to_response(world: &World, told: &Told, answer: Answer, spoiling: &Spoiling) -> (Response<Body>, usize) {
+    let Spoiling { stall: _, cut, half } = spoiling;
     let fate = match cut {
         Some(Cut::Close) => "dropped",
         Some(Cut::Reset) => "reset before its first byte",
@@ -164,7 +164,7 @@ fn to_response(world: &World, told: &Told, answer: Answer, spoiling: &mut Spoili
         }),
     );
     let trace = world.fresh("trace").chars().take(12).collect::<String>();
-    dress(answer, world.platform_time(), trace, *zeros)
+    dress(answer, world.platform_time(), trace)
 }
 
 /// Records an answer that is not an envelope: the call had no effect.

@@ -80,8 +80,6 @@ pub(crate) struct Set {
     pub(crate) code_after_acting: Setting<i64>,
     /// Does nothing, and answers with this status and a page of HTML.
     pub(crate) http_status: Setting<u16>,
-    /// Acts, and answers with a list of zeros of this length in bytes.
-    pub(crate) zeros: Setting<usize>,
     // Of a task, from its creation on.
     /// The final status. The task has no effect unless it is 3.
     pub(crate) task_end: Setting<i64>,
