@@ -1,11 +1,11 @@
 //! Another platform: one phone, which does what it is asked. Written against the public interface
 //! of `cloudphone`.
 
-use cloudphone::phones::contract::{Command, DeviceId, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs};
+use cloudphone::phones::contract::{Command, DeviceId, DeviceState, Proxy, ProxyScheme, SetProxyArgs};
 use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::port::{
     AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName,
-    Query, ReadPort, See, Session, SessionError, Through, Unreachable, WritePort,
+    Query, ReadPort, See, Through, Unreachable, WritePort,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
@@ -93,10 +93,6 @@ impl ReadPort for OnePhone {
 }
 
 impl WritePort for OnePhone {
-    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(SessionError::Refused("it has no screen".into())) })
-    }
-
     fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }

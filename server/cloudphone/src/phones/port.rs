@@ -147,8 +147,11 @@ pub trait WritePort: Send + Sync + 'static {
     }
 
     /// Issues a screen session of the platform, which is valid for this phone and mode only. It is
-    /// asked for phones without [`Self::screen`], and for all if this server has no page.
-    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
+    /// asked for phones without [`Self::screen`], and for all if this server has no page. Default:
+    /// refuses, for platforms that issue none.
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async { Err(SessionError::Refused("this platform issues no sessions".into())) })
+    }
 
     /// Returns what the platform can do if the answer to this write is lost, and what
     /// a reading can prove. The engine asks again each time that it matters.

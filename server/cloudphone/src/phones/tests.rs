@@ -1,9 +1,9 @@
 //! A platform for tests: it shows what a test sets.
 
-use super::contract::{Command, DeviceId, DeviceState, SessionMode, SetProxyArgs};
+use super::contract::{Command, DeviceId, DeviceState, SetProxyArgs};
 use super::port::{
-    CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName, Query,
-    ReadPort, See, Session, SessionError, Through, Unreachable, WritePort,
+    AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Found, Offers, Paces, PhoneStart, PhoneWrite,
+    PlatformName, Query, ReadPort, See, Through, Unreachable, WritePort,
 };
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,8 @@ use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 /// `None` stands for a value that cannot be read.
 #[derive(Default)]
 pub(crate) struct Staged {
+    /// In place of `phones`.
+    pub(crate) reads: Option<Arc<dyn ReadPort>>,
     pub(crate) phones: Option<Vec<Arc<DeviceSnapshot>>>,
     pub(crate) own: Option<&'static str>,
     pub(crate) through: Option<&'static str>,
@@ -32,24 +34,37 @@ fn stage<T>(reading: Option<T>) -> Result<T, Unreachable> {
 
 impl ReadPort for Staged {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        if let Some(reads) = &self.reads {
+            return reads.page(after, limit, see);
+        }
         let later = stage(self.phones.as_ref())?.iter().filter(|phone| after.is_none_or(|after| phone.id > *after));
         later.take(limit.into()).for_each(|phone| see(&[phone]));
         Ok(())
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        if let Some(reads) = &self.reads {
+            return reads.read(ids, see);
+        }
         let phones = stage(self.phones.as_ref())?;
         let found = ids.iter().filter_map(|id| phones.iter().find(|phone| phone.id.as_str() == *id));
         found.for_each(|phone| see(&[phone]));
         Ok(())
     }
+
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        self.reads.as_ref().map_or(AtHand::Nothing, |reads| reads.at_hand(id))
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
+        match &self.reads {
+            Some(reads) => reads.read_anew(id),
+            None => Box::pin(async { Ok(self.find_all(&[id.as_str()])?.pop()) }),
+        }
+    }
 }
 
 impl WritePort for Staged {
-    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(stage::<Session>(None).unwrap_err().into()) })
-    }
-
     fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }

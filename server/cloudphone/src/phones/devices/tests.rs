@@ -1,11 +1,8 @@
 //! Pages, views and calls to the platform.
 
 use super::*;
-use crate::phones::contract::{Command, SessionMode, SetProxyArgs};
-use crate::phones::port::{
-    CheckPort, Exits, PhoneStart, PhoneWrite, Query, ReadPort, Session, SessionError, WritePort,
-};
-use crate::phones::tests::name;
+use crate::phones::port::ReadPort;
+use crate::phones::tests::{Staged, name};
 use crate::phones::views::MAX_AGE;
 use crate::platforms::simulator::Sim;
 use std::sync::Mutex;
@@ -13,8 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
-use toolwarrant::operator::UpstreamState;
-use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::{BoxFuture, Timestamp};
 
 struct Watched {
@@ -62,38 +57,6 @@ impl ReadPort for Watched {
     }
 }
 
-impl WritePort for Watched {
-    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        unreachable!()
-    }
-
-    fn facts(&self, _: &PhoneWrite) -> Facts {
-        unreachable!()
-    }
-
-    fn send<'a>(&'a self, _: TaskId, _: &'a Command, _: Leave) -> BoxFuture<'a, Sent> {
-        unreachable!()
-    }
-
-    fn look_up<'a>(&'a self, _: &'a DeviceId, _: TaskId, _: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        unreachable!()
-    }
-
-    fn exits<'a>(&'a self, _: &'a DeviceId, _: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        unreachable!()
-    }
-
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
-        unreachable!()
-    }
-}
-
-impl CheckPort for Watched {
-    fn state(&self, _: &PlatformName) -> UpstreamState {
-        unreachable!()
-    }
-}
-
 struct Rig {
     phones: Arc<Phones>,
     upstream: Arc<Watched>,
@@ -110,7 +73,8 @@ fn rig(devices: u32) -> Rig {
         down: AtomicBool::new(false),
         read_at: Mutex::default(),
     });
-    let platforms = Arc::new(Platforms::default().with(name("phone"), upstream.clone()));
+    let staged = Staged { reads: Some(upstream.clone()), ..Staged::default() };
+    let platforms = Arc::new(Platforms::default().with(name("phone"), Arc::new(staged)));
     Rig { phones: Arc::new(Phones::new(platforms, ProxyHosts::Public, clock.clone())), upstream, clock }
 }
 

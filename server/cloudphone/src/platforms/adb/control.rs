@@ -1,12 +1,12 @@
 //! Changes of phones behind an adb server, their readings, and `platform check`.
 
 use super::states::AdbState;
-use super::{Adb, NO_SESSION, NO_START};
+use super::{Adb, NO_START};
 use crate::adapter_kit::readings::Dial;
-use crate::phones::contract::{Command, DeviceId, PowerAction, SessionMode, SetPowerArgs, SetProxyArgs};
+use crate::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
-    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Session,
-    SessionError, Unreachable, WritePort,
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Unreachable,
+    WritePort,
 };
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -50,10 +50,6 @@ impl Adb {
 impl WritePort for Adb {
     fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
         self.ledger.get(id).map(|_| &self.screen as &dyn Screen)
-    }
-
-    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(SessionError::Refused(NO_SESSION.into())) })
     }
 
     /// Returns the facts. An absence is evidence only on a phone whose reading was seen to follow a
@@ -135,7 +131,7 @@ impl CheckPort for Adb {
             let address = &self.phones.server.address;
             let look = async {
                 let version = self.listing.version().await?;
-                self.refresh.at_least(self.clock.now()).await.map(|()| version)
+                self.refresh.at_least(self.ledger.now()).await.map(|()| version)
             };
             let found = look.await.map(|version| format!("{address} answers, with version {version} of the protocol"));
             vec![Finding::of("adb server", found.map_err(|error| format!("{address}: {error}")), REMEDY)]
