@@ -5,7 +5,6 @@
 
 mod adb;
 mod armcloud;
-mod number;
 
 use crate::phones::port::PlatformName;
 use crate::platforms::adb::{AdbAddress, AdbSettings};
@@ -14,7 +13,7 @@ use adb::AdbTable;
 use armcloud::ArmcloudTable;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwarrant::config::{Config, ConfigError, ConfigTable};
+use toolwarrant::config::{Config, ConfigError, ConfigTable, Spanned};
 
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
 
@@ -76,6 +75,22 @@ fn adb_server(platform: &PlatformConfig) -> Option<&AdbAddress> {
     match platform {
         PlatformConfig::Adb(settings) => Some(&settings.server),
         PlatformConfig::Armcloud(_) | PlatformConfig::Simulator => None,
+    }
+}
+
+fn check_number(
+    config: &Config,
+    name: &str,
+    (usual, most): (u32, u32),
+    written: Option<Spanned<u32>>,
+) -> Result<u32, ConfigError> {
+    let Some(number) = written else { return Ok(usual) };
+    let given = *number.get_ref();
+    match (1..=most).contains(&given) {
+        true => Ok(given),
+        false => {
+            Err(config.mistake(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed"))))
+        }
     }
 }
 

@@ -172,16 +172,6 @@ struct RunningProgram {
     is_kept: bool,
 }
 
-impl RunningProgram {
-    /// Waits for the end of a program, which need not read its input.
-    async fn tell(&mut self, input: &[u8]) -> io::Result<ExitStatus> {
-        if let Some(mut stdin) = self.child.stdin.take() {
-            let _ = stdin.write_all(input).await;
-        }
-        self.child.wait().await
-    }
-}
-
 impl Drop for RunningProgram {
     fn drop(&mut self) {
         let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
@@ -216,7 +206,14 @@ impl RunningPrograms {
         let (until, time) = (clock.now().plus(ACT_WITHIN), clock.clone());
         running.is_kept = true;
         tokio::spawn(async move {
-            let ended = time.before(until, running.tell(input.expose().as_bytes())).await;
+            let end = async {
+                // A program need not read its input.
+                if let Some(mut stdin) = running.child.stdin.take() {
+                    let _ = stdin.write_all(input.expose().as_bytes()).await;
+                }
+                running.child.wait().await
+            };
+            let ended = time.before(until, end).await;
             running.is_kept = false;
             drop(running);
             let sent = interpret(&name, ended);

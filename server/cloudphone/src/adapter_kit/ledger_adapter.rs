@@ -6,7 +6,7 @@ use crate::phones::contract::DeviceId;
 use crate::phones::port::{AtHand, DeviceSnapshot, Found, ReadPort, See, Unreachable};
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::BoxFuture;
 
 /// An adapter that has a ledger, and keeps it up to date.
 pub trait LedgerAdapter: Send + Sync + 'static {
@@ -38,11 +38,6 @@ pub trait LedgerAdapter: Send + Sync + 'static {
 
     /// Reads a phone again into the ledger. Returns a view only if it is not that of the ledger.
     fn reread<'a>(&'a self, known: &'a Listed<Self::Row>) -> BoxFuture<'a, Found>;
-
-    /// Returns the end of a pause, before which the platform is not called. Default: none.
-    fn pause_end(&self) -> Option<Timestamp> {
-        None
-    }
 }
 
 fn show<A: LedgerAdapter>(adapter: &A, rows: KnownPhones<'_, A::Row>, see: See<'_>) {
@@ -110,7 +105,7 @@ impl<A: LedgerAdapter> ReadPort for A {
     }
 
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
-        let wait = self.pause_end()?.since(self.ledger().now());
+        let wait = self.refresh().pause_end()?.since(self.ledger().now());
         Some(wait).filter(|wait| !wait.is_zero())
     }
 }
@@ -168,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn a_row_has_its_limits_for_a_minute_and_a_phone_that_cannot_be_read_again_has_none() {
         let kept = TestLedger::new().await;
-        let refresh = Refresh::new(Arc::clone(&kept.ledger), Arc::new(Unlisted), kept.clock.clone());
+        let refresh = Refresh::new(Arc::clone(&kept.ledger), Arc::new(Unlisted));
         let rack = Rack(kept, refresh);
         let read = async |id: &str| rack.read_anew(&DeviceId::new(id).unwrap()).await;
         assert!(rack.is_unread() && read("n-a").await.is_err());

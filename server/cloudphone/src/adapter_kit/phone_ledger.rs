@@ -55,11 +55,6 @@ impl<R: Row> PhoneLedger<R> {
         Self { name, clock, store: files.store.clone(), turn: Arc::default(), phones }
     }
 
-    #[must_use]
-    pub fn name(&self) -> &PlatformName {
-        &self.name
-    }
-
     /// Shows the next phones in the order of their ids. The phone `after` may have disappeared.
     /// Changes of the ledger wait for `see`.
     pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {

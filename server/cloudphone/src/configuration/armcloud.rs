@@ -1,8 +1,8 @@
 //! A table of the kind `armcloud`.
 
-use super::number::check_number;
+use super::check_number;
 use crate::adapter_kit::guard::GuardLimits;
-use crate::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN, judge_base_url};
+use crate::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN};
 use crate::platforms::armcloud::{Account, AccountKeys, ApiSettings, Family, Scheme};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -108,6 +108,9 @@ fn scheme(config: &Config, signing: Option<&Spanned<String>>, family: Family) ->
 
 /// Refuses plain http to another machine, so that credentials never go there.
 fn check_url(url: Url) -> Result<Url, String> {
-    judge_base_url(&url)?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if !is_bare || !url.username().is_empty() || url.password().is_some() {
+        return Err("a base URL has only a scheme and a host; expected one like https://api.vmoscloud.com".to_owned());
+    }
     HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
 }

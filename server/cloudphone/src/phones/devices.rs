@@ -49,8 +49,8 @@ pub struct Page {
     pub count: usize,
     /// The last id that was examined; `None` if this page is the last.
     pub next: Option<DeviceId>,
-    /// Platforms that may have more phones.
-    pub unread: Vec<PlatformName>,
+    /// Platforms that may have more phones, each with its advice.
+    pub unread: Vec<(PlatformName, Option<&'static str>)>,
 }
 
 struct Walk<'a> {
@@ -118,7 +118,7 @@ impl Phones {
         };
         let count = walk.count;
         let mut unread = self.platforms.list_unread();
-        unread.retain(|name| may_have(grants, name));
+        unread.retain(|(name, _)| may_have(grants, name));
         Ok(Page { count, next, unread })
     }
 

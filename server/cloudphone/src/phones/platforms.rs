@@ -68,15 +68,11 @@ impl Platforms {
         Ok(())
     }
 
+    /// Returns the platforms that may have more phones, each with its advice.
     #[must_use]
-    pub fn list_unread(&self) -> Vec<PlatformName> {
-        let is_unread = |member: &Member| member.failed.load(Relaxed) || member.platform.is_unread();
-        self.0.iter().filter(|(_, member)| is_unread(member)).map(|(name, _)| name.clone()).collect()
-    }
-
-    #[must_use]
-    pub fn remedy(&self, name: &PlatformName) -> Option<&'static str> {
-        self.0.get(name)?.platform.remedy()
+    pub fn list_unread(&self) -> Vec<(PlatformName, Option<&'static str>)> {
+        let unread = self.0.iter().filter(|(_, member)| member.failed.load(Relaxed) || member.platform.is_unread());
+        unread.map(|(name, member)| (name.clone(), member.platform.remedy())).collect()
     }
 
     /// Writes only a change, because pages on all threads read it. Logs errors of one of several

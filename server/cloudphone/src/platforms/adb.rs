@@ -68,7 +68,6 @@ pub struct Adb {
     region: Option<String>,
     paces: Paces,
     shows_screens: bool,
-    clock: Clock,
 }
 
 #[derive(Clone, Debug)]
@@ -129,30 +128,20 @@ impl Adb {
         files: &ServiceFiles,
         (clock, random): (Clock, &Random),
     ) -> Self {
-        let AdbSettings {
-            server,
-            only,
-            connect,
-            names,
-            region,
-            power_seconds,
-            proxy_seconds,
-            shared_address,
-            programs,
-        } = settings;
         let ledger = Arc::new(PhoneLedger::open(files, name, clock.clone()));
-        let readings = LedgerReadings::new(Arc::clone(&ledger), readings, shared_address);
+        let readings = LedgerReadings::new(Arc::clone(&ledger), readings, settings.shared_address);
         let running = RunningPrograms::default();
-        let programs = Arc::new(PhonePrograms { named: programs, names, running, clock: clock.clone() });
-        let server = AdbServer { address: server, clock: clock.clone(), random: random.clone() };
+        let programs =
+            Arc::new(PhonePrograms { named: settings.programs, names: settings.names, running, clock: clock.clone() });
+        let server = AdbServer { address: settings.server, clock: clock.clone(), random: random.clone() };
         let phones = Arc::new(AdbPhones { ledger: Arc::clone(&ledger), server: server.clone() });
-        let asker = PhoneAsker { server, programs: Arc::clone(&programs), connect: connect.into() };
+        let asker = PhoneAsker { server, programs: Arc::clone(&programs), connect: settings.connect.into() };
         let known = Connections::of_rows(ledger.all_phones().into_iter().filter_map(AdbRow::restore));
-        let listing = Arc::new(AdbListing::new(asker, only, known));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
-        let paces = Paces { proxy: Some(Pace::of(proxy_seconds)), power: Some(Pace::of(power_seconds)) };
+        let listing = Arc::new(AdbListing::new(asker, settings.only, known));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone()));
+        let [proxy, power] = [settings.proxy_seconds, settings.power_seconds].map(|seconds| Some(Pace::of(seconds)));
         let work = Arc::new(OtherWork::default());
-        let screen = AdbScreen { phones: Arc::clone(&phones), work: Arc::clone(&work), clock: clock.clone() };
+        let screen = AdbScreen { phones: Arc::clone(&phones), work: Arc::clone(&work), clock };
         Self {
             ledger,
             phones,
@@ -162,10 +151,9 @@ impl Adb {
             programs,
             readings,
             work,
-            region,
-            paces,
+            region: settings.region,
+            paces: Paces { proxy, power },
             shows_screens: false,
-            clock,
         }
     }
 
@@ -181,6 +169,7 @@ impl Adb {
     }
 
     async fn read_addresses(&self) {
+        let clock = &self.phones.server.clock;
         while self.programs.named.proxy.is_some() {
             let is_ready = |row: &AdbRow| row.state == AdbState::Running;
             match self.readings.next_unread(is_ready) {
@@ -189,7 +178,7 @@ impl Adb {
                         tracing::debug!(device = id.as_str(), %error, "the own address of a phone could not be read");
                     }
                 }
-                None => self.clock.sleep_until(self.clock.now().plus(ADDRESSES_EVERY)).await,
+                None => clock.sleep_until(clock.now().plus(ADDRESSES_EVERY)).await,
             }
         }
     }
@@ -279,7 +268,7 @@ impl LedgerAdapter for Adb {
 
     fn reread<'a>(&'a self, Listed { id, row: known, .. }: &'a Listed<AdbRow>) -> BoxFuture<'a, Found> {
         Box::pin(async move {
-            let (_work, began) = (self.work.begin(id), self.clock.now());
+            let (_work, began) = (self.work.begin(id), self.ledger.now());
             match self.listing.read_one(known).await? {
                 // Two lists without a phone decide that it has left, however often it is read.
                 row if row.state == AdbState::Absent => {

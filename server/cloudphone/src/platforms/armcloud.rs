@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::hex;
 use toolwarrant::files::ServiceFiles;
-use toolwarrant::{BoxFuture, Clock, Timestamp};
+use toolwarrant::{BoxFuture, Clock};
 
 pub struct Armcloud {
     api: Arc<Api>,
@@ -86,7 +86,7 @@ impl Armcloud {
         );
         let api = Arc::new(Api::new(settings, keys, Guard::new(limits, clock.clone()), clock.clone())?);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone()));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone()));
         let paces = Paces { proxy: Some(Pace::of(proxy_seconds)), power: Some(Pace::of(power_seconds)) };
         let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
         let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
@@ -131,7 +131,7 @@ impl LedgerAdapter for Armcloud {
     }
 
     fn limits(&self) -> Option<UnservedOperations> {
-        self.api.guard().would_refuse().is_none().then(|| self.find_unserved())
+        self.api.guard.would_refuse().is_none().then(|| self.find_unserved())
     }
 
     fn view<'a>(
@@ -145,15 +145,11 @@ impl LedgerAdapter for Armcloud {
 
     fn reread<'a>(&'a self, known: &'a Listed<Pad>) -> BoxFuture<'a, Found> {
         Box::pin(async {
-            match self.api.guard().would_refuse() {
+            match self.api.guard.would_refuse() {
                 Some(withheld) => Err(Unreachable(withheld.to_string().into())),
                 None => self.listing.reread(&self.ledger, known, &self.clock).await.map(|()| None),
             }
         })
-    }
-
-    fn pause_end(&self) -> Option<Timestamp> {
-        self.api.guard().would_refuse()?.until()
     }
 }
 

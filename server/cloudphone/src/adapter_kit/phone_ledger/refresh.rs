@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
-use toolwarrant::{BoxFuture, Clock, Timestamp};
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// Between the beginnings of lists at rest. Even with the time that a list takes, no row that is
 /// shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
@@ -37,7 +37,6 @@ pub trait Source<R>: Send + Sync + 'static {
 pub struct Refresh<R: Row> {
     ledger: Arc<PhoneLedger<R>>,
     source: Arc<dyn Source<R>>,
-    clock: Clock,
     /// The caller with the lock reads. Callers that waited find what was read meanwhile.
     last: Mutex<Option<Attempt>>,
     reachable: AtomicBool,
@@ -53,8 +52,14 @@ struct Attempt {
 
 impl<R: Row> Refresh<R> {
     #[must_use]
-    pub fn new(ledger: Arc<PhoneLedger<R>>, source: Arc<dyn Source<R>>, clock: Clock) -> Self {
-        Self { ledger, source, clock, last: Mutex::new(None), reachable: AtomicBool::new(false), woken: Notify::new() }
+    pub fn new(ledger: Arc<PhoneLedger<R>>, source: Arc<dyn Source<R>>) -> Self {
+        Self { ledger, source, last: Mutex::new(None), reachable: AtomicBool::new(false), woken: Notify::new() }
+    }
+
+    /// Returns the end of a pause, before which the source is not asked.
+    #[must_use]
+    pub fn pause_end(&self) -> Option<Timestamp> {
+        self.source.pause_end()
     }
 
     #[must_use]
@@ -71,21 +76,21 @@ impl<R: Row> Refresh<R> {
     /// the pause after a failure.
     pub async fn at_least(&self, moment: Timestamp) -> Result<(), Unreachable> {
         let mut last = self.last.lock().await;
-        let began = self.clock.now();
+        let began = self.ledger.clock.now();
         if let Some(Attempt { outcome, .. }) = last.as_ref().filter(|last| last.began >= moment) {
             return outcome.clone();
         }
         let outcome = self.read(began).await;
         let before = last.as_ref().map_or(0, |last| last.failed);
         if let (None | Some(Attempt { failed: 0, .. }), Err(error)) = (&*last, &outcome) {
-            tracing::warn!(platform = %self.ledger.name(), %error, "a platform cannot be listed");
+            tracing::warn!(platform = %self.ledger.name, %error, "a platform cannot be listed");
         } else if let (None | Some(Attempt { failed: 1.., .. }), Ok(())) = (&*last, &outcome) {
-            tracing::info!(platform = %self.ledger.name(), phones = self.ledger.count(), "a platform was listed");
+            tracing::info!(platform = %self.ledger.name, phones = self.ledger.count(), "a platform was listed");
         }
         self.reachable.store(outcome.is_ok(), Relaxed);
         let (failed, next) = match &outcome {
             Ok(()) => (0, began),
-            Err(_) => (before.saturating_add(1), self.clock.now().plus(self.pause(before))),
+            Err(_) => (before.saturating_add(1), self.ledger.clock.now().plus(self.pause(before))),
         };
         *last = Some(Attempt { began, outcome: outcome.clone(), failed, next });
         outcome
@@ -93,11 +98,11 @@ impl<R: Row> Refresh<R> {
 
     pub async fn run(&self) {
         loop {
-            if self.at_least(self.clock.now()).await.is_ok() {
-                let began = self.last.lock().await.as_ref().map_or_else(|| self.clock.now(), |last| last.began);
+            if self.at_least(self.ledger.clock.now()).await.is_ok() {
+                let began = self.last.lock().await.as_ref().map_or_else(|| self.ledger.clock.now(), |last| last.began);
                 tokio::select! {
-                    () = self.clock.sleep_until(began.plus(EVERY)) => {}
-                    () = self.woken.notified() => self.clock.sleep_until(began.plus(SOONEST)).await,
+                    () = self.ledger.clock.sleep_until(began.plus(EVERY)) => {}
+                    () = self.woken.notified() => self.ledger.clock.sleep_until(began.plus(SOONEST)).await,
                 }
             } else {
                 self.wait_after_failure().await;
@@ -108,11 +113,11 @@ impl<R: Row> Refresh<R> {
     /// Waits, unless a caller of [`Self::at_least`] ends the pause.
     async fn wait_after_failure(&self) {
         loop {
-            let (now, next) = (self.clock.now(), self.next_list().await);
+            let (now, next) = (self.ledger.clock.now(), self.next_list().await);
             if now >= next {
                 return;
             }
-            self.clock.sleep_until(next.min(now.plus(LOOK_EVERY))).await;
+            self.ledger.clock.sleep_until(next.min(now.plus(LOOK_EVERY))).await;
         }
     }
 

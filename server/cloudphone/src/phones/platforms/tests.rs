@@ -45,14 +45,14 @@ fn a_platform_that_fails_is_named_until_it_is_read_and_takes_nothing_from_the_ot
     let fleet = fleet(&["a-1", "b-1"].map(str::to_owned), &["a", "b"]).with(name("ab"), Arc::<Staged>::default());
     assert_eq!(fleet.list_unread(), []);
     assert_eq!(fleet.list_page(None, 9).unwrap().len(), 2);
-    assert_eq!(fleet.list_unread(), [name("ab")]);
+    assert_eq!(fleet.list_unread(), [(name("ab"), None)]);
 }
 
 #[test]
 fn the_failure_of_the_only_platform_is_that_of_the_list() {
     let fleet = Platforms::default().with(name("a"), Arc::<Staged>::default());
     assert!(fleet.list_page(None, 9).is_err() && fleet.read(&["a-1"], &mut |_| ()).is_err());
-    assert_eq!(fleet.list_unread(), [name("a")]);
+    assert_eq!(fleet.list_unread(), [(name("a"), None)]);
 }
 
 #[test]

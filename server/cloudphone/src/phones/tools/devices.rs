@@ -57,7 +57,7 @@ impl Phones {
             .map_err(|_| ListDevicesError::UpstreamUnavailable { what: "the platform could not be reached".into() })?;
         let full = page.count == usize::from(limit);
         let more = page.next.as_ref().map(|_| if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES });
-        let unread = page.unread.iter().map(|name| unread(name, self.platforms.remedy(name))).collect::<Vec<_>>();
+        let unread = page.unread.iter().map(|(name, remedy)| unread(name, *remedy)).collect::<Vec<_>>();
         let is_empty = page.count == 0 && page.next.is_none() && cursor.is_none() && unread.is_empty();
         let empty = self.remedies(grants).filter(|_| is_empty).map(Words::from);
         let more = more.map(|more| more.for_reader(reader));

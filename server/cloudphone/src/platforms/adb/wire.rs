@@ -2,6 +2,7 @@
 //! value or an error, and memory stays bounded.
 
 use crate::phones::port::Unreachable;
+use bytes::{Buf, BytesMut};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -93,27 +94,23 @@ pub(super) enum ShellFrame {
 
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
-    pending: Vec<u8>,
-    /// Of the pending bytes, which are moved once for each feed and not for each frame.
-    taken: usize,
+    pending: BytesMut,
     /// The bytes that may still come.
     left: usize,
 }
 
 impl FrameDecoder {
     pub(super) fn of_at_most(bound: usize) -> Self {
-        Self { pending: Vec::new(), taken: 0, left: bound }
+        Self { pending: BytesMut::new(), left: bound }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        self.pending.drain(..self.taken);
-        self.taken = 0;
         self.pending.extend_from_slice(bytes);
     }
 
     pub(super) fn next_frame(&mut self) -> Result<Option<ShellFrame>, Unreachable> {
-        let pending = &self.pending[self.taken..];
-        let Some((&[kind, ref length @ ..], rest)) = pending.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let head = self.pending.split_first_chunk::<HEAD>();
+        let Some((&[kind, ref length @ ..], rest)) = head else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
         let left = self.left.checked_sub(length.saturating_add(HEAD));
         let left = left.ok_or_else(|| Unreachable("a command on the phone prints too much".into()))?;
@@ -124,7 +121,7 @@ impl FrameDecoder {
             (3, _) => return Err(Unreachable("the phone sends an exit status that is none".into())),
             _ => ShellFrame::Other,
         };
-        self.taken += HEAD + length;
+        self.pending.advance(HEAD + length);
         self.left = left;
         Ok(Some(frame))
     }

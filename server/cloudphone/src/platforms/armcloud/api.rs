@@ -41,7 +41,7 @@ pub struct Api {
     settings: ApiSettings,
     keys: AccountKeys,
     http: HttpClient,
-    guard: Guard,
+    pub(super) guard: Guard,
     clock: Clock,
     unserved: UnservedCalls,
     signs_commands: AtomicBool,
@@ -68,14 +68,6 @@ pub const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Long, because the outcome is unknown if the answer comes too late.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
-
-pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
-    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    if is_bare && url.username().is_empty() && url.password().is_none() {
-        return Ok(());
-    }
-    Err("a base URL has only a scheme and a host; expected one like https://api.vmoscloud.com")
-}
 
 struct Exchange<'a> {
     class: Class,
@@ -111,11 +103,6 @@ impl Api {
             signs_commands: AtomicBool::new(false),
             skew: Mutex::default(),
         })
-    }
-
-    #[must_use]
-    pub fn guard(&self) -> &Guard {
-        &self.guard
     }
 
     /// Returns the calls that were answered with 404 since they last worked, and when they are

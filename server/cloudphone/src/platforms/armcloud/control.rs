@@ -223,7 +223,7 @@ impl CheckPort for Armcloud {
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             self.api.retry_unserved();
-            self.api.guard().urge_trial();
+            self.api.guard.urge_trial();
             let first = json!({"page": 1, "rows": 1});
             let asked = self.api.read::<Rows<Pad>>(ApiCall::Infos, &first).await;
             let is_missing = self.api.list_unserved().iter().any(|(call, _)| *call == ApiCall::Infos);
@@ -267,7 +267,7 @@ impl CheckPort for Armcloud {
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
-        let GuardState { open, waiting, calls } = self.api.guard().observe();
+        let GuardState { open, waiting, calls } = self.api.guard.observe();
         let CallCounts { answered, failed, denied, limited, abandoned, withheld, retried } = calls;
         let (unserved, now) = (self.api.list_unserved(), self.clock.now());
         let calls = [

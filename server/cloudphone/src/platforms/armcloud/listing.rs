@@ -154,7 +154,7 @@ impl Source<Pad> for Listing {
     }
 
     fn pause_end(&self) -> Option<Timestamp> {
-        self.api.guard().would_refuse()?.until()
+        self.api.guard.would_refuse()?.until()
     }
 }
 

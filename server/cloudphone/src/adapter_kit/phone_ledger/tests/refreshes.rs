@@ -57,7 +57,7 @@ async fn kit(takes: Duration) -> Kit {
     let clock = Clock::start_at(START);
     let ledger = open(Arc::new(Memory::default()), &clock).await;
     let slow = Arc::new(Slow { clock: clock.clone(), takes, told: Lock::default() });
-    let refresh = Refresh::new(Arc::clone(&ledger), slow.clone(), clock.clone());
+    let refresh = Refresh::new(Arc::clone(&ledger), slow.clone());
     Kit { clock, ledger, slow, refresh }
 }
 
