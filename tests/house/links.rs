@@ -1,7 +1,7 @@
 //! Links between pages.
 
 use super::plain::pages;
-use super::{assert_none, display, read, root};
+use super::{assert_none, display, read};
 
 #[test]
 fn every_link_of_the_pages_leads_to_a_file_and_to_a_heading_in_it() {
@@ -15,17 +15,6 @@ fn every_link_of_the_pages_leads_to_a_file_and_to_a_heading_in_it() {
         !target.exists() || anchor.is_some_and(|anchor| !anchors(&read(&target)).any(|known| known == anchor))
     });
     assert_none(broken.map(|(page, link)| (display(page), format!("leads nowhere: {link}"))));
-}
-
-#[test]
-fn the_page_of_the_framework_shows_the_contract_with_which_its_example_is_compiled() {
-    let folder = root().join("server/toolwarrant/service");
-    let page = read(&folder.join("README.md"));
-    let files = ["service", "types", "tools/lamps", "tools/tasks"].map(|name| format!("spec/{name}.toml"));
-    let is_shown = |file: &str| page.contains(&format!("`{file}`:\n\n```toml\n{}```\n", read(&folder.join(file))));
-    assert_none(
-        files.into_iter().filter(|file| !is_shown(file)).map(|file| (file, "README.md has another text".into())),
-    );
 }
 
 /// Finds `[text](target)`, and `[text]: target` at the start of a line.

@@ -1,9 +1,18 @@
 //! Start at [`Program`] and [`Service`]. Hidden modules can change at any time: generated code and
 //! `toolwarrant-testing` use them.
 //!
-// The first definition of a link counts. Those of the README lead there from the registry.
+// The README is docs/service.md, whose links lead to files next to it. The first definition of a
+// link counts.
+#![doc = concat!("[changes]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/CONTRIBUTING.md#change-or-retire-a-tool")]
+#![doc = concat!("[clients]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/clients.md#a-command")]
 #![doc = concat!("[cluster]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/cluster.md")]
-#![doc = concat!("[service]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/service.md")]
+#![doc = concat!("[editors]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/editors.md")]
+#![doc = concat!("[garden]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/service/garden.rs")]
+#![doc = concat!("[inventory]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/service/inventory.rs")]
+#![doc = concat!("[jobs]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/tests/services/print_shop/src/tools/jobs.rs")]
+#![doc = concat!("[operate]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/operate.md")]
+#![doc = concat!("[tests]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/service/tests.rs")]
+#![doc = concat!("[states]: ", env!("CARGO_PKG_REPOSITORY"), "/blob/HEAD/docs/states.md#ends-after-an-answer")]
 //!
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
