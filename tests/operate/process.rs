@@ -215,7 +215,7 @@ fn copies(id: u32, texts: &[String]) -> std::io::Result<Vec<usize>> {
 }
 
 /// Copies made by libraries can stay until other bytes overwrite them, mostly in buffers of
-/// connections. `docs/hardening.md` names them.
+/// connections. `SECURITY.md` names them.
 #[tokio::test]
 async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
     let program = Program::start(&["--allow-core-dumps", "--sim-devices", "35"]).await;

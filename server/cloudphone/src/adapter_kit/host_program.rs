@@ -159,7 +159,7 @@ fn check_file(path: &Path) -> Result<(), String> {
 /// Returns the reason why the server may not see a file that others see.
 fn explain_absence(path: &Path) -> &'static str {
     match ["/home", "/root", "/run/user"].iter().any(|folder| path.starts_with(folder)) {
-        true => ", or the sandbox of a service hides it, as docs/run.md says",
+        true => ", or the sandbox of a service hides it, as docs/operate.md says",
         false => "",
     }
 }
@@ -284,7 +284,7 @@ fn blame_sandbox(status: ExitStatus) -> &'static str {
     let ends = [Signal::SYS, Signal::TRAP].map(Signal::as_raw);
     match status.signal() {
         Some(signal) if ends.contains(&signal) => {
-            "; if the server is a service, the sandbox of its unit may have ended it: docs/run.md says what that forbids"
+            "; if the server is a service, the sandbox of its unit may have ended it: docs/operate.md says what that forbids"
         }
         _ => "",
     }

@@ -1,5 +1,5 @@
 //! Secrets: values that appear only in the one answer they belong to. Only the copies that this
-//! code holds are wiped; `docs/hardening.md` names those that others make.
+//! code holds are wiped; `SECURITY.md` names those that others make.
 
 use bytes::Bytes;
 use serde::ser::Error as _;
