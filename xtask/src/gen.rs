@@ -4,7 +4,6 @@ use crate::{rules, tokens};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use toolwarrant_common::{read_text, table_row};
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{GenerateError, Generated, Mode, generate, load, replace};
@@ -13,23 +12,12 @@ pub(crate) const SPEC: &str = "spec";
 
 const README: &str = "README.md";
 
-/// Pages that the program prints for these arguments.
-const PRINTED: [(&str, &[&str]); 2] = [("docs/flags.md", &["flags"]), ("docs/metrics.md", &["metrics"])];
-
 const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
 
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let spec = root.join(SPEC);
     let contract = load(&spec)?;
-    let mut wanted = files(root, &contract)?;
-    // Tests of the product compare these pages with what the code says.
-    for (page, arguments) in PRINTED.iter().filter(|_| !check) {
-        match print(root, arguments)? {
-            Some(text) => drop(wanted.insert(page.into(), text)),
-            // The contract may have changed while the code does not match it yet.
-            None => println!("{page} is unchanged, because `cloudphone {}` fails", arguments.join(" ")),
-        }
-    }
+    let wanted = files(root, &contract)?;
     let is_new = |(path, text): &(&PathBuf, &String)| read_text(&root.join(path)).ok().as_ref() != Some(*text);
     let changed: Vec<_> = wanted.iter().filter(is_new).collect();
     let mut names: Vec<_> = changed.iter().map(|(path, _)| (*path).clone()).collect();
@@ -63,13 +51,6 @@ fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> 
     let (before, after) = parts.with_context(|| format!("{README} has no place for its table"))?;
     files.insert(README.into(), [before, TABLE.0, &tools(contract), TABLE.1, after].concat());
     Ok(files)
-}
-
-fn print(root: &Path, arguments: &[&str]) -> Result<Option<String>> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--locked", "--package", "cloudphone", "--"]).args(arguments).current_dir(root);
-    let output = command.output().context("cannot run cargo")?;
-    Ok(output.status.success().then(|| String::from_utf8(output.stdout)).transpose()?)
 }
 
 fn tools(contract: &Contract) -> String {

@@ -45,8 +45,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Write spec/generated (a JSON file for each tool, tools.md, errors.md, schemas for editors),
-    /// tests/RULES.md, docs/flags.md, docs/metrics.md and the table of README.md; ends with a table
-    /// of the lengths of the texts that agents read, in characters and in tokens
+    /// tests/RULES.md and the table of README.md; ends with a table of the lengths of the texts
+    /// that agents read, in characters and in tokens
     Gen {
         /// Do not write; fail if a file would change
         #[arg(long)]

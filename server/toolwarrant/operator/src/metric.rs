@@ -100,8 +100,7 @@ table! {
 }
 
 /// Returns the reference of all metrics of a program, in Markdown.
-#[must_use]
-pub fn reference(names: &Names) -> String {
+pub(crate) fn reference(names: &Names) -> String {
     let mut page = format!(
         "# Metrics of {}\n\nA metric has samples only while the program has what it is about.\n\n\
          | name | kind | labels | help |\n|---|---|---|---|\n",

@@ -5,7 +5,7 @@ use crate::answers::{ServerFacts, ServerLoad, UpstreamRow};
 use crate::context::ServerState;
 use crate::history::{History, HistoryPoint, Totals};
 use crate::metric;
-pub use crate::metric::reference;
+pub(crate) use crate::metric::reference;
 use crate::names::Names;
 use crate::prometheus::Page;
 use crate::replica_status::ReplicaStatus;

@@ -7,7 +7,7 @@ use toolwarrant_common::table_row;
 pub(super) fn page(command: &Command) -> String {
     let name = command.get_name();
     let mut out = format!(
-        "# Flags of {name}\n\nWritten by `{name} flags`.\n\nA flag overrides its variable. \
+        "# Flags of {name}\n\nA flag overrides its variable. \
          An empty variable counts as not set. The variable of a switch is 1, 0, true, false, yes or no. The file of `--config` has a key for \
          each flag of serving except `--config` and `--json`, with the name of the flag; the variable overrides the file. Every command has the flags that are marked with \u{2217}.\n"
     );
