@@ -62,7 +62,7 @@ pub struct Call<'a> {
     task_id: OnceLock<Box<str>>,
     /// Targets of tasks that the handler has listed, by resource and id. A result may show them.
     of_tasks: Mutex<BTreeSet<(String, String)>>,
-    /// Set when the handler of an act begins.
+    /// Set when the handler of a tool that acts or issues begins.
     begun: OnceLock<()>,
 }
 
@@ -125,9 +125,9 @@ impl<'a> Call<'a> {
         Ok(page)
     }
 
-    /// Notes that from here on the call may have changed something, if its tool acts.
+    /// Notes that from here on the call may have changed or issued something.
     pub(super) fn begin(&self) {
-        if self.tool.acts {
+        if !self.tool.hints.read_only {
             self.begun.get_or_init(|| ());
         }
     }

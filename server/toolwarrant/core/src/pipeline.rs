@@ -19,8 +19,9 @@
 //!                  still                      other tools: unauthenticated, forbidden, not_found
 //!                                             if the right has ended; overloaded if this process
 //!                                             cannot reach its store, as in each check of a caller
-//!                  conclude                   acts, instead: forbidden if the right has ended, and
-//!                                             outcome_unknown for internal
+//!                  conclude                   tools that act or issue, instead: forbidden if the
+//!                                             right has ended; outcome_unknown for internal of an
+//!                                             act that is not idempotent
 //!                  audit                      a line for every call, also for refused ones
 //! ```
 //!
@@ -339,8 +340,9 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
-/// Decides the answer to an act whose handler has begun. Whatever comes of it, it may have been
-/// done. So no answer asks for a repeat, except that of an idempotent act.
+/// Decides the answer to an act, or to a call that issues something, whose handler has begun. It may
+/// have been done. So no answer asks for a repeat, except that of an idempotent act, and that of a
+/// tool which issues something new at each call.
 async fn conclude(call: &Call<'_>, result: Result<Answer, Failure>) -> Result<Answer, Failure> {
     call.wait_for_lease().await;
     match result {

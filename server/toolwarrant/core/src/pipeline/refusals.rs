@@ -108,7 +108,7 @@ pub(super) fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
     Failure::plain(call.catalogue.roles.internal).with("request_id", call.request_id)
 }
 
-/// Refuses the answer of an act that was carried out. A client may send a call again if its key was
+/// Refuses the answer of a call that was carried out. A client may send a call again if its key was
 /// refused, so the code is not that.
 pub(super) fn withheld(call: &Call<'_>) -> Failure {
     let what = "this call was carried out, and its right ended meanwhile: the key, the permission or the target was taken away. Its \
