@@ -112,12 +112,14 @@ impl Words {
     }
 }
 
-/// Returns `get_printer or get_tray`: the tools that read one target of the kind that tasks act on.
+/// Returns `get_printer or get_tray`: the tools that read one target of the kind that tasks act on,
+/// and that every server offers.
 fn look_tools(files: &Files) -> String {
     let of = |effect: EffectName| tools_of(files).map(|(_, tool)| tool).filter(move |tool| *tool.effect == effect);
+    let reads = of(EffectName::Read).filter(|tool| tool.toolset.is_none());
     let resource = |tool: &At<raw::Tool>| tool.target.as_ref().map(|target| target.resource.to_string());
     let acted_on: Vec<_> = of(EffectName::Task).filter_map(resource).collect();
-    let looks = of(EffectName::Read).filter(|tool| resource(tool).is_some_and(|name| acted_on.contains(&name)));
+    let looks = reads.filter(|tool| resource(tool).is_some_and(|name| acted_on.contains(&name)));
     let names: Vec<_> = looks.map(|tool| tool.name.as_str()).collect();
     if names.is_empty() { "whatever shows it".to_owned() } else { names.join(" or ") }
 }
