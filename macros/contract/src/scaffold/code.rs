@@ -90,14 +90,15 @@ fn handler(found: &Impl<'_>, own: &str, tool: &ToolSpec) -> Result<String, Strin
         false => (*end + 1, format!("\n\nimpl {own} for {handler} {{\n{method}}}")),
     };
     let (before, after) = text.split_at(at);
-    // The names that the file imports by a glob are not known here.
     let uses: Vec<&str> = text.split("\nuse ").skip(1).filter_map(|rest| rest.split(';').next()).collect();
     let imports = |name: &str| uses.iter().any(|line| words(line).any(|word| word == name));
-    let Some(of_trait) = uses.iter().find(|line| words(line).any(|word| word == name)) else {
-        return Err(format!(
-            "{} must import `{name}` by its name, so that its other names can be imported",
-            path.display()
-        ));
+    let named = uses.iter().find(|line| words(line).any(|word| word == name));
+    if named.is_none() {
+        // A glob brings every name of the contract.
+        of_contract.clear();
+    }
+    let Some(of_trait) = named.or_else(|| uses.iter().find(|line| line.ends_with("::*"))) else {
+        return Err(format!("{} must import `{name}`, so that its other names can be imported", path.display()));
     };
     let module = of_trait.split("::{").next().unwrap_or_default().trim_end_matches(&format!("::{name}"));
     let mut added = String::new();
