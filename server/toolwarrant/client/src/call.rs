@@ -88,17 +88,18 @@ impl ToolShape {
         for typed in typed {
             let (name, text) =
                 typed.split_once('=').ok_or_else(|| parse_error(format!("`{typed}` is not NAME=VALUE")))?;
+            let nullable = properties[name]["anyOf"].as_array();
+            let schema = nullable.map_or(&properties[name], |forms| &forms[0]);
             let text = match text.strip_prefix('@') {
                 Some(path) => {
                     let bytes = content(Path::new(path)).map_err(|error| parse_error(error.to_string()))?;
                     let text = String::from_utf8(bytes).map_err(|_| parse_error(format!("{path} is not UTF-8")))?;
-                    text.trim_end_matches(['\r', '\n']).to_owned()
+                    if is_text(schema) { text } else { text.trim_end_matches(['\r', '\n']).to_owned() }
                 }
                 None => text.to_owned(),
             };
-            let schema = &properties[name];
-            let value = match schema["type"].as_str().or(schema["anyOf"][0]["type"].as_str()) {
-                _ if text == "null" && schema["anyOf"].is_array() => Value::Null,
+            let value = match schema["type"].as_str() {
+                _ if text == "null" && nullable.is_some() => Value::Null,
                 None | Some("string") => Value::String(text),
                 Some(_) => json::read(&text).unwrap_or(Value::String(text)),
             };
@@ -122,6 +123,12 @@ impl ToolShape {
         let schema: Value = json::read(self.input_schema).unwrap_or_default();
         schema["properties"].clone()
     }
+}
+
+/// Returns true for a text, whose lines all count. Other strings do not end with a line end, but the
+/// file of one often does.
+fn is_text(schema: &Value) -> bool {
+    schema["maxLength"].is_number() && ["minLength", "pattern"].iter().all(|key| schema[*key].is_null())
 }
 
 struct Caller<'a> {
@@ -268,7 +275,7 @@ fn parse_error(why: String) -> ClientError {
 mod tests {
     use super::*;
 
-    const SCHEMA: &str = r#"{"type":"object","properties":{"printer_id":{"type":"string"},"copies":{"type":"integer"},"colour":{"type":"boolean"},"idempotency_key":{"type":"string"}}}"#;
+    const SCHEMA: &str = r#"{"type":"object","properties":{"printer_id":{"type":"string"},"copies":{"type":"integer"},"colour":{"type":"boolean"},"idempotency_key":{"type":"string"},"page":{"anyOf":[{"type":"string","maxLength":99},{"type":"null"}]}}}"#;
 
     fn twin(method: &'static str, typed: &[&str]) -> Result<Twin, ClientError> {
         let tool = ToolShape {
@@ -298,5 +305,16 @@ mod tests {
         ] {
             assert!(twin("PUT", typed).expect_err("malformed").message.contains(why), "{typed:?}");
         }
+    }
+
+    #[test]
+    fn a_text_of_a_file_is_sent_byte_for_byte_and_another_string_without_its_last_line_end() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let text = std::fs::read_to_string(file).expect("a text");
+        let typed = ["printer_id", "page"].map(|name| format!("{name}=@{file}"));
+        let put = twin("PUT", &typed.each_ref().map(String::as_str)).expect("a request");
+        assert!(text.ends_with('\n'), "an editor ends a file so");
+        assert_eq!(put.body, json!({ "page": text }).to_string());
+        assert_eq!(put.path, format!("/v1/printers/{}/pages", percent_encode(text.trim_end())));
     }
 }
