@@ -325,6 +325,7 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
                 outward(out),
             ]
         }
+        ["max_length"] if outgrows_hosts(pair, name, old, new) => vec![Some("result-cut")],
         _ if takes_old && gives_old => vec![],
         _ => {
             let (is_wider, is_tighter) = (
@@ -340,6 +341,15 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
     };
     let worst = candidates.into_iter().flatten().filter_map(rule).max_by_key(|rule| rule.weight());
     Some(worst.map_or("unseen-changed", |rule| &rule.id))
+}
+
+/// Claude Code cuts a result at 25,000 tokens, Codex at 10,000, at some 4 characters each.
+const CUT_BY_HOSTS: u64 = 40_000;
+
+fn outgrows_hosts(pair: &Pair, name: &str, old: &Option<Value>, new: &Option<Value>) -> bool {
+    let is_cut = |length: &Option<Value>| length.as_ref().and_then(Value::as_u64) > Some(CUT_BY_HOSTS);
+    let is_text = text(&pair.new, &format!("type.{name}.kind")) == "text";
+    is_text && is_cut(new) && !is_cut(old) && users(&pair.new, name).iter().any(|(way, _)| *way == Way::Out)
 }
 
 /// Returns true if the type fails with this limit alone as it is now. If there is no such limit,
