@@ -2,7 +2,7 @@
 
 use crate::tokens::{args_name, camel, doc, field_ty, ident, member, number, rename, shout, size};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
 use serde_json::Value;
 use toolwarrant_reader::model::{Contract, Field, Kind, ToolSpec, Type};
 
@@ -78,27 +78,30 @@ pub(crate) fn reads(object: &Ident, fields: &[Field], constants: Option<TokenStr
 
 /// Reads all fields before it reports a missing one, so that a refusal names every mistake.
 fn read(from: &Ident, field: &Field) -> TokenStream {
-    let name = &field.name;
-    let max = field.max_items.map(size);
-    let form = max.as_ref().map(|max| quote!(::<rt::args::AtMost<_, #max>>));
-    let items = |unwrap: TokenStream| max.as_ref().map(|_| quote!(.map(#unwrap)));
-    match &field.default {
-        Some(default) => {
-            let (default, inner) = (literal(&field.ty, default), items(quote!(|list| list.0)));
-            quote!(#from.optional #form(#name).map(|given| given #inner.unwrap_or_else(|| #default)))
-        }
-        None if field.nullable => {
-            let items = items(quote!(|given| given.map(|given| given.map(|list| list.0))));
-            quote!(#from.nullable #form(#name) #items)
-        }
-        None if field.optional => {
-            let items = items(quote!(|given| given.map(|list| list.0)));
-            quote!(#from.optional #form(#name) #items)
+    let (name, nullable, optional) = (&field.name, field.nullable, field.optional);
+    let way = if nullable {
+        "nullable"
+    } else if optional {
+        "optional"
+    } else {
+        "require"
+    };
+    let given = match field.max_items.map(size) {
+        Some(max) => {
+            let way = format_ident!("{way}_list");
+            quote!(#from.#way::<_, #max>(#name))
         }
         None => {
-            let items = items(quote!(|list| list.0));
-            quote!(#from.require #form(#name) #items)
+            let way = ident(way);
+            quote!(#from.#way(#name))
         }
+    };
+    match &field.default {
+        Some(default) => {
+            let default = literal(&field.ty, default);
+            quote!(#given.map(|given| given.unwrap_or_else(|| #default)))
+        }
+        None => given,
     }
 }
 

@@ -9,7 +9,8 @@ mod parts;
 
 pub use mistakes::Mistakes;
 pub use nullable::Nullable;
-pub use parts::{AtMost, FreeJson, FreeMap, read_object};
+use parts::AtMost;
+pub use parts::{FreeJson, FreeMap, read_object};
 
 use mistakes::{MAX_LISTED, Step};
 use serde_json::value::RawValue;
@@ -42,9 +43,12 @@ pub trait Argument: Sized {
     const SHOWN: Shown = Shown::AsSent;
     /// True if an empty string is a value, also of an optional argument.
     const MAY_BE_EMPTY: bool = false;
-    fn read(json: &str) -> Option<Self>;
+    /// A type implements this, or `read_parts` if its values have parts.
+    fn read(json: &str) -> Option<Self> {
+        Self::read_parts(json, &mut Mistakes::without_values())
+    }
     fn describe_values() -> Words;
-    /// Reads a value that may have parts, and notes each mistake at its place.
+    /// Notes each mistake at its place.
     fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         let read = Self::read(json);
         if read.is_none() {
@@ -210,6 +214,22 @@ impl<'a> Reader<'a> {
         let is_null = self.members.iter().any(is_null);
         let read = self.optional::<T>(name)?;
         Some(read.map(Nullable::Value).or(is_null.then_some(Nullable::Null)))
+    }
+
+    /// Takes a list of at most `MAX` items.
+    pub fn require_list<T: Argument, const MAX: usize>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        self.require::<AtMost<T, MAX>>(name).map(|list| list.0)
+    }
+
+    pub fn optional_list<T: Argument, const MAX: usize>(&mut self, name: &'static str) -> Option<Option<Vec<T>>> {
+        self.optional::<AtMost<T, MAX>>(name).map(|given| given.map(|list| list.0))
+    }
+
+    pub fn nullable_list<T: Argument, const MAX: usize>(
+        &mut self,
+        name: &'static str,
+    ) -> Option<Option<Nullable<Vec<T>>>> {
+        self.nullable::<AtMost<T, MAX>>(name).map(|given| given.map(|given| given.map(|list| list.0)))
     }
 
     fn take<T: Argument>(&mut self, name: &'static str) -> Option<&'a str> {

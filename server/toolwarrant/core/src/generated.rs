@@ -216,9 +216,6 @@ macro_rules! __toolwarrant_object {
     ($name:ident) => {
         impl $crate::args::Argument for $name {
             const SHOWN: $crate::args::Shown = $crate::args::Shown::Digest;
-            fn read(json: &str) -> Option<Self> {
-                Self::read_parts(json, &mut $crate::args::Mistakes::default())
-            }
             fn describe_values() -> $crate::wording::Words {
                 "an object".into()
             }

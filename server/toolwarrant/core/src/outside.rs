@@ -33,12 +33,6 @@ impl<V, const MAX: usize> UntrustedMap<V, MAX> {
         }
         Ok(map)
     }
-
-    /// Returns the members.
-    #[must_use]
-    pub const fn get(&self) -> &BTreeMap<String, V> {
-        &self.members
-    }
 }
 
 impl<V: Altered, const MAX: usize> Altered for UntrustedMap<V, MAX> {
@@ -79,12 +73,6 @@ impl<const MAX: usize> UntrustedJson<MAX> {
             cleaned.as_str().to_owned()
         });
         Ok(Self { json: FreeJson::new(&cleaned)?, altered })
-    }
-
-    /// Returns the text.
-    #[must_use]
-    pub const fn as_str(&self) -> &str {
-        self.json.as_str()
     }
 }
 

@@ -21,9 +21,6 @@ fn unquote(json: &str) -> Cow<'_, str> {
 
 impl<T: Argument> Argument for Vec<T> {
     const SHOWN: Shown = T::SHOWN;
-    fn read(json: &str) -> Option<Self> {
-        Self::read_parts(json, &mut Mistakes::without_values())
-    }
     fn describe_values() -> Words {
         words!["a list, each item ", T::describe_values()]
     }
@@ -34,13 +31,10 @@ impl<T: Argument> Argument for Vec<T> {
 
 /// A list of at most `MAX` items.
 #[derive(Debug)]
-pub struct AtMost<T, const MAX: usize>(pub Vec<T>);
+pub(super) struct AtMost<T, const MAX: usize>(pub(super) Vec<T>);
 
 impl<T: Argument, const MAX: usize> Argument for AtMost<T, MAX> {
     const SHOWN: Shown = T::SHOWN;
-    fn read(json: &str) -> Option<Self> {
-        Self::read_parts(json, &mut Mistakes::without_values())
-    }
     fn describe_values() -> Words {
         words!["a list of at most ", MAX, ", each item ", T::describe_values()]
     }
@@ -112,9 +106,6 @@ impl<V, const MAX: usize> FreeMap<V, MAX> {
 
 impl<V: Argument, const MAX: usize> Argument for FreeMap<V, MAX> {
     const SHOWN: Shown = Shown::Digest;
-    fn read(json: &str) -> Option<Self> {
-        Self::read_parts(json, &mut Mistakes::without_values())
-    }
     fn describe_values() -> Words {
         words!["an object of at most ", MAX, " members, each ", V::describe_values()]
     }
