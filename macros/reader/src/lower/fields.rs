@@ -21,9 +21,9 @@ pub(crate) enum FieldPlace {
 /// The most levels of objects in an argument.
 const LEVELS: usize = 4;
 
-/// The most characters of a text in an argument. With 4 bytes each, they leave room for the other
-/// arguments in a request of 1 MiB.
-const TEXT_MAX: usize = 250_000;
+/// The most bytes of a value in an argument. They leave room for the other arguments in a request of
+/// 1 MiB.
+const VALUE_MAX: usize = 1_000_000;
 
 pub(super) struct FieldCheck<'a> {
     pub(super) file: usize,
@@ -87,11 +87,11 @@ impl FieldCheck<'_> {
             (
                 is(untrusted) && (argument || !(text || free)),
                 untrusted,
-                "`untrusted` is for texts of others in results",
+                "`untrusted` is for texts of others in results; leave it out",
             ),
             (is(ours) && (argument || !text), ours, "`ours` is for results of type `string`"),
             (is(told) && argument, told, "`told` is for results; clients are told the doc of every argument"),
-            (is(secret) && part, secret, "a secret stands at the top of the arguments"),
+            (is(secret) && part, secret, "a secret stands at the top of the arguments; move it there"),
             (
                 is(secret) && !is_text(self.ty.element()) && !matches!(self.ty, Type::Url),
                 secret,
@@ -108,7 +108,7 @@ impl FieldCheck<'_> {
             self.add(Rule::Field, flag.as_ref().map_or(self.name.span(), At::span), message, None);
         }
         if let (Some(formerly), true) = (formerly, self.place != FieldPlace::Argument) {
-            self.add(Rule::Field, formerly.span(), "`formerly` is for arguments", None);
+            self.add(Rule::Field, formerly.span(), "`formerly` is for arguments of tools; leave it out", None);
         }
     }
 
@@ -122,7 +122,8 @@ impl FieldCheck<'_> {
         let (name, is_list) = (&self.raw.r#type, matches!(self.ty, Type::List(_)));
         if let Some(max) = &self.raw.max_items {
             if self.place == FieldPlace::Result || !is_list || is(&self.raw.secret) {
-                self.add(Rule::Field, max.span(), "`max_items` is for lists of arguments, and for no secret", None);
+                let message = "`max_items` is for lists of arguments, and for no secret; leave it out";
+                self.add(Rule::Field, max.span(), message, None);
             } else if **max == 0 {
                 self.add(Rule::Bounds, max.span(), "must be at least 1", None);
             }
@@ -138,14 +139,19 @@ impl FieldCheck<'_> {
         }
         let mut longest = 0;
         self.ty.visit(&mut |named| {
-            if let Kind::Text(max) = named.kind {
-                longest = longest.max(max);
-            }
+            longest = longest.max(match &named.kind {
+                Kind::Text(max) => max.saturating_mul(4),
+                Kind::String(rule) if rule.charset.is_empty() => rule.max.saturating_mul(4),
+                Kind::String(rule) => rule.max,
+                Kind::Json(max) => *max,
+                _ => 0,
+            });
         });
-        if self.place == FieldPlace::Argument && longest > TEXT_MAX {
+        if self.place == FieldPlace::Argument && longest > VALUE_MAX {
             let message =
-                format!("this argument has a text of {longest} characters; requests have room for {TEXT_MAX}");
-            let help = "lower its `max_length`: a request has at most 1 MiB, and a character up to 4 bytes";
+                format!("a value of this argument can have {longest} bytes; requests have room for {VALUE_MAX}");
+            let help =
+                "lower its `max_length` or `max_bytes`: a request has at most 1 MiB, and a character up to 4 bytes";
             self.add(Rule::Bounds, name.span(), &message, Some(help));
         }
     }
@@ -158,7 +164,7 @@ impl FieldCheck<'_> {
         } else if is(&self.raw.secret) {
             "a default is no secret: the schema shows it".to_owned()
         } else if !takes_default(self.ty) {
-            "a value of this type has no default".to_owned()
+            "a value of this type has no default; leave it out, and say in the doc what absent means".to_owned()
         } else if let Err(why) = fit::fits(self.ty, default, fit::arguments) {
             format!("the default does not fit: {why}")
         } else {

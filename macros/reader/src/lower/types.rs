@@ -76,7 +76,8 @@ impl Types {
         }
         if open.contains(&name) {
             let circle = format!("{} -> {name}", open.join(" -> "));
-            report.add(Rule::TypeCycle, at(TYPES, key.span()), format!("a type contains itself: {circle}"), None);
+            let help = "leave one of these out; a type of `kind = \"json\"` can nest".to_owned();
+            report.add(Rule::TypeCycle, at(TYPES, key.span()), format!("a type contains itself: {circle}"), Some(help));
             self.broken.push(name.to_owned());
             return;
         }
@@ -297,7 +298,7 @@ fn kind(raw: &raw::Type, types: &Types, place: FieldPlace, report: &mut Report) 
         KindName::Number => {
             check_order(min.as_ref(), max.as_ref(), &mut wrong);
             for bound in [min, max].into_iter().flatten().filter(|bound| !bound.is_finite()) {
-                wrong(bound.span(), "a bound is a finite number");
+                wrong(bound.span(), "a bound is a finite number; without one, leave it out");
             }
             let [min, max] = [min, max].map(|bound| bound.as_ref().map(|bound| **bound));
             Kind::Number { min, max }
@@ -380,11 +381,12 @@ fn map_values(
     };
     let ty = types.ty(TYPES, &written.with(name.to_owned()), report)?;
     if matches!(ty, Type::List(_) | Type::Url | Type::Picture) {
+        let help = Some("make an object with such a field, and use it as `values`".to_owned());
         report.add(
             Rule::Bounds,
             at(TYPES, written.span()),
             "the values of a map are no lists, addresses or pictures",
-            None,
+            help,
         );
     }
     if place == FieldPlace::Result && ty.as_named().is_some() && any_text(&ty) && !is_free(&ty) {
@@ -392,7 +394,7 @@ fn map_values(
         report.add(
             Rule::UnmarkedText,
             at(TYPES, written.span()),
-            "texts of others are cleaned, and these are not",
+            "these texts can have any character, and nothing cleans them",
             help,
         );
     }

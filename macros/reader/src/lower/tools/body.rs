@@ -40,7 +40,8 @@ impl Lowering<'_> {
             _ if others().any(|other| is_picture(other) || inner(other)) => "is not the only place of a picture",
             ty => return Some(Some(BodySpec { field: field.name.clone(), is_picture: matches!(ty, Type::Picture) })),
         };
-        self.add(Rule::Body, name, format!("`{}` {what}", **name), None);
+        let help = Some("choose a text or the picture of the result, or leave `body` out".to_owned());
+        self.add(Rule::Body, name, format!("`{}` {what}", **name), help);
         None
     }
 }
