@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::iter;
 use toolwarrant_base::hex;
-use toolwarrant_core::args::{Nullable, parse, parse_stored};
+use toolwarrant_core::args::{Arguments, Nullable, Reader, parse, parse_stored};
 use toolwarrant_core::outside::{UntrustedJson, UntrustedMap};
 
 fn refusal(arguments: &str) -> String {
@@ -133,6 +133,27 @@ fn null_differs_from_absent_where_the_contract_says_so_also_in_a_stored_write() 
     }
     let why = parse_stored::<PatchNoteArgs>(r#"{"note_id":"n-1","weights":{"hunter2":"much"}}"#).expect_err("a text");
     assert!(why.as_str().contains("`weights[0]`") && !why.as_str().contains("hunter2"), "{why}");
+}
+
+#[derive(Debug, PartialEq)]
+struct RenamedArgs(Option<Nullable<String>>);
+
+impl Arguments for RenamedArgs {
+    const FORMER: &'static [(&'static str, &'static str)] = &[("emoji", "icon")];
+    const NULLABLE: &'static [&'static str] = &["icon"];
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        from.nullable("icon").map(Self)
+    }
+}
+
+#[test]
+fn null_of_a_stored_write_has_its_meaning_also_under_a_former_name() {
+    for name in ["emoji", "icon"] {
+        let read = |value: &str| parse_stored(&format!(r#"{{"{name}":{value}}}"#));
+        assert_eq!(read("null"), Ok(RenamedArgs(Some(Nullable::Null))), "{name}");
+        assert_eq!(read(r#""x""#), Ok(RenamedArgs(Some(Nullable::Value("x".to_owned())))), "{name}");
+    }
 }
 
 #[test]
