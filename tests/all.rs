@@ -92,8 +92,6 @@ mod platforms {
 
 mod services {
     pub(crate) mod files;
-    pub(crate) mod forms;
-    pub(crate) mod library;
     pub(crate) mod notes;
     pub(crate) mod outside;
     pub(crate) mod rolling;

@@ -1,4 +1,5 @@
-//! A service that changes notes at once, without tasks.
+//! A service whose handlers break, wait, and forget the grants. No act that may have been done is
+//! called undone, and no id leaves that the application may not see.
 
 mod contract {
     toolwarrant::contract!("../../tests/services/notes/spec");
@@ -7,6 +8,7 @@ mod contract {
 use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, outcome, read, serve_service};
 use crate::wire::authority::{TAKEN, take};
+use crate::wire::hostile::{Log, listen};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use contract::*;
@@ -17,6 +19,7 @@ use tokio::sync::Semaphore;
 use toolwarrant::Service;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Picture, Reply, Resource, Target, Unresolved};
+use toolwarrant::rendered::{ListWriter, Rendered};
 use toolwarrant::text::Untrusted;
 use toolwarrant_core::registry::NewApplication;
 use toolwarrant_core::revision::Revision;
@@ -45,16 +48,16 @@ impl Resource<NoteId> for Desk {
 }
 
 impl Desk {
-    async fn change(&self, note_id: NoteId, way: Way) -> Result<Reply<Note>, &'static str> {
+    async fn change(&self, note_id: NoteId, way: Way) -> Result<Reply<Change>, &'static str> {
         let changes = self.changes.fetch_add(1, Relaxed) + 1;
         self.changed.add_permits(1);
         match way {
             Way::Done => {}
             Way::Held => self.open.acquire().await.expect("it stays").forget(),
             Way::Broken => panic!("the pen broke"),
-            Way::Lost => return Err("the paper is lost"),
+            Way::Lost => return Err("the paper of\u{1b}[31m n-2 is lost"),
         }
-        Ok(Note { note_id, changes }.into())
+        Ok(Change { note_id, changes }.into())
     }
 }
 
@@ -64,7 +67,7 @@ impl NotesTools for Desk {
         _: &Call<'_>,
         _: &Target<()>,
         AppendLineArgs { note_id, way, .. }: AppendLineArgs,
-    ) -> Result<Reply<Note>, AppendLineError> {
+    ) -> Result<Reply<Change>, AppendLineError> {
         self.change(note_id, way).await.map_err(|why| AppendLineError::Internal(why.into()))
     }
 
@@ -73,15 +76,24 @@ impl NotesTools for Desk {
         _: &Call<'_>,
         _: &Target<()>,
         RenameArgs { note_id, way, .. }: RenameArgs,
-    ) -> Result<Reply<Note>, RenameError> {
+    ) -> Result<Reply<Change>, RenameError> {
         self.change(note_id, way).await.map_err(|why| RenameError::Internal(why.into()))
+    }
+
+    async fn copy_note(
+        &self,
+        _: &Call<'_>,
+        _: &Target<()>,
+        CopyNoteArgs { note_id, way }: CopyNoteArgs,
+    ) -> Result<Reply<Change>, CopyNoteError> {
+        self.change(note_id, way).await.map_err(|why| CopyNoteError::Internal(why.into()))
     }
 
     async fn replace_note(
         &self,
         _: &Call<'_>,
         ReplaceNoteArgs { note_id, .. }: ReplaceNoteArgs,
-    ) -> Result<Reply<Note>, ReplaceNoteError> {
+    ) -> Result<Reply<Change>, ReplaceNoteError> {
         self.change(note_id, Way::Done).await.map_err(|why| ReplaceNoteError::Internal(why.into()))
     }
 
@@ -98,7 +110,7 @@ impl NotesTools for Desk {
         &self,
         _: &Call<'_>,
         DropNoteArgs { note_id }: DropNoteArgs,
-    ) -> Result<Reply<Note>, DropNoteError> {
+    ) -> Result<Reply<Change>, DropNoteError> {
         self.change(note_id, Way::Done).await.map_err(|why| DropNoteError::Internal(why.into()))
     }
 }
@@ -111,13 +123,43 @@ impl SketchesTools for Desk {
     async fn draw_sketch(
         &self,
         _: &Call<'_>,
-        DrawSketchArgs { note_id, form }: DrawSketchArgs,
+        DrawSketchArgs { note_id, format }: DrawSketchArgs,
     ) -> Result<Reply<Sketch>, DrawSketchError> {
-        let bytes = STANDARD.decode(if form == Form::Jpeg { JPEG } else { PNG }).expect("base64");
-        let length = if form == Form::Torn { bytes.len() / 2 } else { bytes.len() };
+        let bytes = STANDARD.decode(if format == Format::Jpeg { JPEG } else { PNG }).expect("base64");
+        let length = if format == Format::Torn { bytes.len() / 2 } else { bytes.len() };
         let sketch = Picture::read(&bytes[..length]).await.map_err(DrawSketchError::Internal)?;
         Ok(Sketch { note_id, sketch }.into())
     }
+}
+
+impl HallsTools for Desk {
+    async fn show_hall(&self, call: &Call<'_>, args: ShowHallArgs) -> Result<Reply<Hall>, ShowHallError> {
+        let ShowHallArgs { id, r#type: place, form } = args;
+        let [mut shelf, mut desk] =
+            [(); 2].map(|()| Shelf { shelf_id: shelf("s-1"), notes: vec![], newest_note: None });
+        let mut returned = None;
+        match place {
+            Place::Shelf => shelf.shelf_id = self::shelf(id.as_str()),
+            Place::Listed => shelf.notes = vec![NoteId::new("n-1").expect("an id"), id],
+            Place::Optional => shelf.newest_note = Some(id),
+            Place::Nested => desk.notes = vec![id],
+            Place::Last => returned = Some(id),
+        }
+        let rest = Hall { shelves: Vec::new(), desk: Some(desk), last_returned: returned };
+        Ok(match form {
+            Form::Value => Hall { shelves: vec![shelf], ..rest }.into(),
+            Form::Rendered => Rendered::of(&Hall { shelves: vec![shelf], ..rest }).reply(call),
+            Form::Joined => {
+                let mut joined = ListWriter::begin(call);
+                joined.extend(&[&Rendered::of(&shelf)]);
+                joined.finish(rest)
+            }
+        })
+    }
+}
+
+fn shelf(id: &str) -> ShelfId {
+    ShelfId::new(id).expect("an id")
 }
 
 async fn serve_notes() -> (Server, Key, Arc<Desk>) {
@@ -125,14 +167,15 @@ async fn serve_notes() -> (Server, Key, Arc<Desk>) {
     (server, key, desk)
 }
 
-/// The second key can only look at notes.
+/// The second key can only look at notes, but at all of them.
 async fn serve_with(toolsets: &[&str]) -> (Server, [Key; 2], Arc<Desk>) {
     let [changed, open] = [(); 2].map(|()| Semaphore::new(0));
     let desk = Arc::new(Desk { changes: AtomicI64::new(0), changed, open });
     let handlers = Contract(Arc::clone(&desk));
-    let grants = Grants::nothing().with("note", Granted::some(["n-0", "n-1"]));
-    let tenant = |permissions| Tenant { grants: grants.clone(), ..Tenant::with(permissions) };
-    let tenants = vec![tenant(PermissionSet(u64::MAX)), tenant(Permission::Look.bit())];
+    let few = Grants::nothing().with("note", Granted::some(["n-0", "n-1"])).with("shelf", Granted::some(["s-1"]));
+    let editor = Tenant { grants: few, ..Tenant::with(PermissionSet(u64::MAX)) };
+    let reader = Tenant { grants: Grants::everything(), ..Tenant::with(Permission::Look.bit()) };
+    let tenants = vec![editor, reader];
     let (server, keys) = serve_service(toolsets, |_| Service::new(handlers), tenants).await;
     (server, [keys[0][0].clone(), keys[1][0].clone()], desk)
 }
@@ -192,7 +235,7 @@ async fn a_signed_act_has_its_own_methods_and_a_nonce_does_it_once() {
 
 #[tokio::test]
 async fn an_act_whose_right_ends_meanwhile_was_carried_out_and_nobody_repeats_it() {
-    for tool in ["append_line", "rename"] {
+    for tool in ["append_line", "rename", "copy_note"] {
         for (what, _) in TAKEN {
             let (server, key, desk) = serve_notes().await;
             let arguments = json!({"note_id": "n-1", "line": "Milk", "title": "A", "way": "held"});
@@ -218,7 +261,9 @@ async fn an_act_whose_right_ends_meanwhile_was_carried_out_and_nobody_repeats_it
 
 #[tokio::test]
 async fn nobody_says_of_an_act_that_broke_that_nothing_was_done() {
+    let (log, logged) = collect_log();
     let (server, key, desk) = serve_notes().await;
+    let mut lost = String::new();
     for way in ["broken", "lost"] {
         let arguments = json!({"note_id": "n-1", "line": "Milk", "way": way});
         let failure = server.call(&key, "append_line", arguments.clone()).await.expect_err("a fault");
@@ -232,11 +277,18 @@ async fn nobody_says_of_an_act_that_broke_that_nothing_was_done() {
         let again = json!({"note_id": "n-1", "title": "A", "way": way});
         let failure = server.call(&key, "rename", again).await.expect_err("a fault");
         assert_eq!((&failure["code"], &failure["retryable"]), (&json!("internal"), &json!(true)), "{failure}");
+        assert_fixed(&failure);
+        let copied = server.call(&key, "copy_note", json!({"note_id": "n-1", "way": way})).await;
+        assert_fixed(&copied.expect_err("a fault, and the next copy is another one"));
+        lost = failure["request_id"].as_str().expect("an id").to_owned();
     }
-    assert_eq!(desk.changes.load(Relaxed), 6);
+    drop(logged);
+    let is_told = |line: &&str| line.contains("the paper of n-2 is lost") && line.contains(&lost);
+    assert_eq!(log.text().lines().filter(is_told).count(), 1, "{}", log.text());
+    assert_eq!(desk.changes.load(Relaxed), 8);
     let refused = server.call(&key, "append_line", json!({"note_id": "n-0", "line": "Milk"})).await;
     assert_eq!(refused.expect_err("no such note")["code"], "not_found");
-    assert_eq!(desk.changes.load(Relaxed), 6, "a call that is refused before its handler changes nothing");
+    assert_eq!(desk.changes.load(Relaxed), 8, "a call that is refused before its handler changes nothing");
 }
 
 #[tokio::test]
@@ -248,7 +300,7 @@ async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its
             let is_told = offered && may_edit;
             let listed = server.list(key).await;
             assert_eq!(listed.iter().any(|tool| tool["name"] == "draw_sketch"), is_told);
-            assert_eq!(listed.len(), 1 + usize::from(may_edit) * 4 + usize::from(is_told));
+            assert_eq!(listed.len(), 2 + usize::from(may_edit) * 5 + usize::from(is_told));
             let hello = server.rpc(key, "initialize", json!({"protocolVersion": "2025-06-18"})).await;
             let instructions = hello["result"]["instructions"].as_str().expect("text");
             assert_eq!(instructions.contains("draw_sketch"), is_told, "{instructions}");
@@ -292,7 +344,7 @@ async fn a_body_is_a_block_of_its_own_in_every_revision_and_a_field_under_v1() {
         ),
         (
             "draw_sketch",
-            json!({"form": "jpeg"}),
+            json!({"format": "jpeg"}),
             json!({"note_id": "n-1"}),
             json!({"type": "image", "data": JPEG, "mimeType": "image/jpeg"}),
         ),
@@ -319,9 +371,9 @@ async fn a_body_is_a_block_of_its_own_in_every_revision_and_a_field_under_v1() {
     }
     let page = server.v1(&server.sign(&key, "GET", "/v1/notes/n-1")).await;
     assert_eq!(page.body, json!({"note_id": "n-1", "text": text, "changes": 0}));
-    let sketch = server.v1(&server.sign(&key, "GET", "/v1/notes/sketch?form=jpeg&note_id=n-1")).await;
+    let sketch = server.v1(&server.sign(&key, "GET", "/v1/notes/sketch?format=jpeg&note_id=n-1")).await;
     assert_eq!(sketch.body, json!({"note_id": "n-1", "sketch": JPEG}));
-    let torn = server.call(&key, "draw_sketch", json!({"note_id": "n-1", "form": "torn"})).await;
+    let torn = server.call(&key, "draw_sketch", json!({"note_id": "n-1", "format": "torn"})).await;
     assert_eq!(torn.expect_err("it is torn")["code"], "internal");
 }
 
@@ -336,4 +388,58 @@ async fn no_name_of_an_application_adds_a_toolset_where_no_bridge_is_answered() 
         let key = Key { id: key.key_id.clone(), secret: key.secret.expose().clone() };
         assert!(!server.list(&key).await.iter().any(|tool| tool["name"] == "draw_sketch"), "{name}");
     }
+}
+
+fn collect_log() -> (Log, impl Sized) {
+    let log = Log::default();
+    let writer = log.clone();
+    let lines = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    (log, listen(lines))
+}
+
+fn assert_fixed(failure: &Value) {
+    assert_eq!(failure["code"], "internal", "{failure}");
+    let keys: Vec<_> = failure.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["code", "message", "retryable", "retry_after_seconds", "request_id"], "{failure}");
+    assert!(!failure.to_string().contains("n-2"), "{failure}");
+}
+
+/// An id that the caller sends itself proves nothing.
+#[tokio::test]
+async fn an_id_is_checked_in_every_place_of_a_result_and_in_every_form_of_it() {
+    let (log, logged) = collect_log();
+    let (server, [few, all], _) = serve_with(&[]).await;
+    let mut refused = 0;
+    for place in Place::ALL {
+        for form in Form::ALL {
+            let granted = if *place == Place::Shelf { "s-1" } else { "n-1" };
+            // A note's id is no grant of the shelf with the same id.
+            for (id, shown) in [(granted, true), ("n-2", false), ("s-2", false), ("n-1", granted == "n-1")] {
+                let arguments = json!({"id": id, "type": place, "form": form});
+                let name = arguments.to_string();
+                server.call(&all, "showHall", arguments.clone()).await.expect("it sees everything");
+                match server.call(&few, "showHall", arguments).await {
+                    Ok(hall) => assert!(shown && hall.to_string().contains(id), "{name}: {hall}"),
+                    Err(failure) if shown => panic!("{name}: {failure}"),
+                    Err(failure) => {
+                        assert_fixed(&failure);
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    for (place, at) in [("optional", "/shelves/0/newestNote"), ("last", "/last-returned")] {
+        let [foreign, own] = ["n-2", "n-1"].map(|id| format!("/v1/hall?id={id}&type={place}&form=value"));
+        let twin = server.v1(&server.sign(&few, "GET", &own)).await;
+        assert_eq!(twin.body.pointer(at), Some(&json!("n-1")), "{twin:?}");
+        let twin = server.v1(&server.sign(&few, "GET", &foreign)).await;
+        assert_eq!(twin.status, 500, "{twin:?}");
+        assert_fixed(&twin.body);
+    }
+    drop(logged);
+    let why = "which is not granted to the application";
+    assert_eq!(log.text().matches(why).count(), refused + 2, "{}", log.text());
+    let audit = server.audit().await;
+    assert_eq!(audit.matches("\"outcome\":\"internal\"").count(), refused + 2, "{audit}");
 }

@@ -23,13 +23,13 @@ use toolwarrant_postgres::Address;
 
 const CLIENTS: usize = 12;
 
-/// Of each client. A lamp has cooled down before its turn comes again.
-const LAMPS: u64 = 4;
+/// Of each client. A share has cooled down before its turn comes again.
+const SHARES: u64 = 4;
 
 /// A client repeats a request for a minute and more before it counts as failed.
 const ATTEMPTS: usize = 3_000;
 
-/// They share their lamps, which are in `lamps` in the home folder. One leads at a time.
+/// They serve the same folder, `shares` in the home folder. One leads at a time.
 struct Replicas {
     home: TempDir,
     server: TestPostgres,
@@ -44,7 +44,7 @@ impl Replicas {
     async fn begin(name: &'static str, build: &Build) -> Option<Self> {
         let (server, home) = (TestPostgres::start()?, TempDir::new().expect("a temporary folder"));
         let url = server.schema().await.expect("the server runs").url;
-        fs::create_dir(home.path().join("lamps")).expect("a folder");
+        fs::create_dir(home.path().join("shares")).expect("a folder");
         let (process, operator) = Self::spawn(home.path(), &url, name, build).await;
         let leader = Instance::ready(process, operator).await.expect("it serves");
         let address = address_of(&leader);
@@ -61,7 +61,7 @@ impl Replicas {
         let operator = ProgramOperator { program: build.program().await, data: data.clone() };
         if !folder.exists() {
             DirBuilder::new().mode(0o700).recursive(true).create(&data).expect("a folder");
-            symlink(home.join("lamps"), folder.join("lamps")).expect("a link");
+            symlink(home.join("shares"), folder.join("shares")).expect("a link");
             let first = home.join("one/data/master.key");
             if first.exists() {
                 fs::copy(first, data.join("master.key")).expect("the key of the first");
@@ -89,19 +89,19 @@ impl Replicas {
         self.address.send_replace(address_of(&self.leader));
     }
 
-    async fn key(&self, lamps: &[String]) -> KeyPair {
+    async fn key(&self, shares: &[String]) -> KeyPair {
         let operator = &self.leader.operator;
         for line in [
-            "app create evening --permission switch --requests-per-minute 1000000".to_owned(),
-            format!("lamp assign evening {}", lamps.join(" ")),
+            "app create editor --permission change --requests-per-minute 1000000".to_owned(),
+            format!("share assign editor {}", shares.join(" ")),
         ] {
             operator.json(line.split(' ')).await.expect("JSON");
         }
-        operator.key("evening").await.expect("a key")
+        operator.key("editor").await.expect("a key")
     }
 
     fn sends(&self) -> Vec<String> {
-        let sends = fs::read_to_string(self.path("lamps/sends")).unwrap_or_default();
+        let sends = fs::read_to_string(self.path("shares/sends")).unwrap_or_default();
         sends.lines().map(|line| line.rsplit(' ').next().unwrap_or_default().to_owned()).collect()
     }
 
@@ -120,12 +120,12 @@ struct RollingLoad {
     requests: AtomicU64,
     /// Made again, because there was no answer.
     repeated: AtomicU64,
-    /// The ids of tasks that have ended, by the name that the light had when it was asked for.
+    /// The ids of tasks that have ended, by the name that the text had when it was sent.
     ended: Mutex<BTreeMap<String, String>>,
     failures: Mutex<Vec<String>>,
 }
 
-/// The address of a replica, and the name of the light in its list of tools.
+/// The address of a replica, and the name of the text in its list of tools.
 struct Session(SocketAddr, String);
 
 impl RollingLoad {
@@ -136,13 +136,14 @@ impl RollingLoad {
             return None;
         }
         let tools = rpc(address, &self.key, "tools/list", &json!({})).await.ok()?;
-        let tool = tools["result"]["tools"].as_array()?.iter().find(|tool| tool["name"] == "dim_lamp")?;
+        let tool = tools["result"]["tools"].as_array()?.iter().find(|tool| tool["name"] == "write_file")?;
         let names = tool["inputSchema"]["properties"].as_object()?.keys();
-        let light = names.into_iter().find(|name| !["lamp_id", "idempotency_key"].contains(&name.as_str()))?;
-        Some(Session(address, light.clone()))
+        let text =
+            names.into_iter().find(|other| !["share_id", "name", "idempotency_key"].contains(&other.as_str()))?;
+        Some(Session(address, text.clone()))
     }
 
-    /// Repeats a call without an answer. `arguments` are those for a name of the light. Returns the
+    /// Repeats a call without an answer. `arguments` are those for a name of the text. Returns the
     /// result and that name.
     async fn call(
         &self,
@@ -153,11 +154,11 @@ impl RollingLoad {
             if session.is_none() {
                 *session = self.connect().await;
             }
-            let Some(Session(address, light)) = &*session else {
+            let Some(Session(address, text)) = &*session else {
                 sleep(Duration::from_millis(20)).await;
                 continue;
             };
-            let call = json!({"name": tool, "arguments": arguments(light)});
+            let call = json!({"name": tool, "arguments": arguments(text)});
             self.requests.fetch_add(u64::from(attempt == 0), Relaxed);
             match rpc(*address, &self.key, "tools/call", &call).await {
                 // Nothing was done. Behind a balancer, that would repeat the request elsewhere.
@@ -165,7 +166,7 @@ impl RollingLoad {
                 Ok(answer) if answer.get("error").is_some() => return Err(format!("{call}: {answer}")),
                 Ok(answer) => {
                     let result = outcome(&answer).map_err(|error| error.to_string())?;
-                    return result.map(|result| (result, light.clone())).map_err(|error| format!("{call}: {error}"));
+                    return result.map(|result| (result, text.clone())).map_err(|error| format!("{call}: {error}"));
                 }
                 Err(_) => {
                     self.repeated.fetch_add(1, Relaxed);
@@ -176,23 +177,23 @@ impl RollingLoad {
         Err(format!("{tool} had no answer"))
     }
 
-    /// Uses a session of its own for each lamp.
-    async fn dim(self: Arc<Self>, client: usize) {
-        let (mut session, mut lamp) = (None, 0);
+    /// Uses a session of its own for each write.
+    async fn write(self: Arc<Self>, client: usize) {
+        let (mut session, mut share) = (None, 0);
         while !self.is_over.load(Relaxed) {
             let number = self.next.fetch_add(1, Relaxed);
-            lamp = (lamp + 1) % LAMPS;
-            if let Err(why) = self.dim_once(&name(client, lamp), number, &mut session).await {
+            share = (share + 1) % SHARES;
+            if let Err(why) = self.write_once(&name(client, share), number, &mut session).await {
                 self.failures.lock().expect("no panic").push(why);
             }
             session = None;
         }
     }
 
-    async fn dim_once(&self, lamp: &str, number: u64, session: &mut Option<Session>) -> Result<(), String> {
-        let light = number % 101;
-        let order = |name: &str| json!({"lamp_id": lamp, name: light, "idempotency_key": format!("order-{number}")});
-        let (task, name) = self.call(session, ("dim_lamp", &order)).await?;
+    async fn write_once(&self, share: &str, number: u64, session: &mut Option<Session>) -> Result<(), String> {
+        let (text, key) = ("x".repeat(number as usize % 101), format!("order-{number}"));
+        let order = |name: &str| json!({"share_id": share, "name": "today.md", name: text, "idempotency_key": key});
+        let (task, name) = self.call(session, ("write_file", &order)).await?;
         let poll = |_: &str| json!({"task_id": task["task_id"], "wait_seconds": 20});
         let ended = loop {
             let (task, _) = self.call(session, ("get_task", &poll)).await?;
@@ -200,9 +201,9 @@ impl RollingLoad {
                 break task;
             }
         };
-        let (seen, _) = self.call(session, ("get_lamp", &|_: &str| json!({"lamp_id": lamp}))).await?;
-        if ended["status"] != "success" || seen["light"] != light {
-            return Err(format!("{ended}, and the lamp is {seen}"));
+        let (seen, _) = self.call(session, ("list_files", &|_: &str| json!({"share_id": share}))).await?;
+        if ended["status"] != "success" || seen["files"][0]["size"] != text.len() {
+            return Err(format!("{ended}, and the share is {seen}"));
         }
         let id = ended["task_id"].as_str().unwrap_or_default().to_owned();
         self.ended.lock().expect("no panic").insert(id, name);
@@ -228,18 +229,19 @@ fn address_of(replica: &Instance) -> (SocketAddr, String) {
     (replica.address, replica.monitor.clone().expect("the monitor's URL"))
 }
 
-fn name(client: usize, lamp: u64) -> String {
-    format!("plain-{client}-{lamp}")
+fn name(client: usize, share: u64) -> String {
+    format!("plain-{client}-{share}")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_request_fails_and_no_task_is_lost_or_sent_twice_while_replicas_hand_over_and_are_upgraded() {
     let [first, second, _] = &outside().await.versions;
     let Some(mut replicas) = Replicas::begin("one", first).await else { return };
-    fs::write(replicas.path("lamps/open"), "").expect("written");
-    let lamps: Vec<_> = (0..CLIENTS).flat_map(|client| (0..LAMPS).map(move |lamp| name(client, lamp))).collect();
+    fs::write(replicas.path("shares/open"), "").expect("written");
+    let shares: Vec<_> = (0..CLIENTS).flat_map(|client| (0..SHARES).map(move |share| name(client, share))).collect();
+    shares.iter().for_each(|share| fs::create_dir(replicas.path("shares").join(share)).expect("a folder"));
     let load = Arc::new(RollingLoad {
-        key: replicas.key(&lamps).await,
+        key: replicas.key(&shares).await,
         address: replicas.address.subscribe(),
         is_over: AtomicBool::new(false),
         next: AtomicU64::new(0),
@@ -248,7 +250,7 @@ async fn no_request_fails_and_no_task_is_lost_or_sent_twice_while_replicas_hand_
         ended: Mutex::default(),
         failures: Mutex::default(),
     });
-    let mut clients: JoinSet<()> = (0..CLIENTS).map(|client| Arc::clone(&load).dim(client)).collect();
+    let mut clients: JoinSet<()> = (0..CLIENTS).map(|client| Arc::clone(&load).write(client)).collect();
     for (name, build) in [("two", first), ("one", second), ("two", second)] {
         load.go_on(CLIENTS).await;
         replicas.hand_over(name, build).await;
@@ -261,7 +263,7 @@ async fn no_request_fails_and_no_task_is_lost_or_sent_twice_while_replicas_hand_
 
     let (ended, sends) = (load.ended.lock().expect("no panic").len(), replicas.sends());
     println!(
-        "{} requests, {} repeated, {} failed; tasks by the name of the light {:?}",
+        "{} requests, {} repeated, {} failed; tasks by the name of the text {:?}",
         load.requests.load(Relaxed),
         load.repeated.load(Relaxed),
         load.failures.lock().expect("no panic").len(),

@@ -3,13 +3,13 @@
 mod contract {
     toolwarrant::contract!("served/spec");
 }
-#[path = "../served/src/lamps.rs"]
-mod lamps;
+#[path = "../served/src/files.rs"]
+mod files;
 
 use std::sync::Arc;
 use toolwarrant::Service;
 
 fn main() {
-    let lamps = Arc::new(lamps::Lamps::default());
-    let _ = Service::new(contract::Contract(lamps));
+    let files = Arc::new(files::Files("shares".into()));
+    let _ = Service::new(contract::Contract(files));
 }

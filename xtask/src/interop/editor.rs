@@ -11,7 +11,7 @@ use toolwarrant_reader::{Mode, generate, load, replace};
 
 /// The script spoils the first.
 const SPECS: [&str; 4] =
-    ["spec", "tests/services/print_shop/spec", "tests/services/outside/spec", "tests/services/library/spec"];
+    ["spec", "tests/services/print_shop/spec", "tests/services/files/spec", "tests/contract/forms"];
 
 pub(super) fn check(bench: &Bench, root: &Path) -> Result<usize> {
     let (python, home) = (bench.install_python("tombi")?, bench.home.join("editor"));

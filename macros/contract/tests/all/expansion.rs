@@ -19,8 +19,8 @@ const WIDEST: usize = 3_000;
 
 #[test]
 fn the_contracts_of_the_print_shop_and_the_forms_expand_to_this() {
-    let (print_shop, forms) = (print_shop(), contract("forms"));
-    let own = |concern: &&'static str| ["types", "ids", "args"].contains(concern);
+    let (print_shop, forms) = (print_shop(), forms());
+    let own = |concern: &&'static str| ["types", "ids", "args", "tools"].contains(concern);
     let forms = concerns(&forms).into_iter().filter(|(concern, _)| own(concern));
     let forms = forms.map(|(concern, code)| (format!("forms_{concern}"), code));
     for (concern, code) in
@@ -43,17 +43,21 @@ fn cut(line: &str) -> String {
 }
 
 fn print_shop() -> Contract {
-    contract("print_shop")
+    contract("services/print_shop/spec")
 }
 
-fn contract(service: &str) -> Contract {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services").join(service).join("spec");
+fn forms() -> Contract {
+    contract("contract/forms")
+}
+
+fn contract(folder: &str) -> Contract {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(folder);
     load(&spec).unwrap_or_else(|report| panic!("{report}"))
 }
 
 #[test]
 fn the_document_of_v1_has_open_arguments_and_closed_results() {
-    let document = openapi(&contract("forms"));
+    let document = openapi(&forms());
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["Edit"]["required"], json!(["oldText", "newText"]));
     assert_eq!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolwarrant_gate::{ContractChange, compare};
 use toolwarrant_reader::{ContractRecord, load};
 
-const CONTRACTS: [&str; 3] = ["spec", "tests/services/print_shop/spec", "tests/services/forms/spec"];
+const CONTRACTS: [&str; 3] = ["spec", "tests/services/print_shop/spec", "tests/contract/forms"];
 
 fn record(folder: &str) -> ContractRecord {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

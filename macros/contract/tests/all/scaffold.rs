@@ -60,17 +60,17 @@ fn a_new_tool_is_a_stanza_a_result_type_a_handler_and_a_test() {
 
 #[test]
 fn a_new_file_of_tools_is_listed_and_gets_an_impl() {
-    let lamps = copy("tests/services/outside");
-    let keys = [("file", "shades"), ("permission", "switch"), ("effect", "issue"), ("title", "Pull \"all\" shades")];
-    insta::assert_snapshot!(diff_of(&lamps, &tool("pull_shades", &keys)));
+    let files = copy("tests/services/files");
+    let keys = [("file", "locks"), ("permission", "change"), ("effect", "issue"), ("title", "Lock \"all\" shares")];
+    insta::assert_snapshot!(diff_of(&files, &tool("lock_shares", &keys)));
 }
 
 #[test]
 fn a_new_task_returns_its_command() {
-    let lamps = copy("tests/services/outside");
-    let task = [("file", "lamps"), ("permission", "switch"), ("effect", "task"), ("resource", "lamp")];
-    let keys = [&task[..], &[("capability", "dim"), ("probe", "light"), ("idempotent", "yes")]].concat();
-    insta::assert_snapshot!(diff_of(&lamps, &tool("blink_lamp", &keys)));
+    let files = copy("tests/services/files");
+    let task = [("file", "files"), ("permission", "change"), ("effect", "task"), ("resource", "share")];
+    let keys = [&task[..], &[("capability", "change"), ("probe", "text"), ("idempotent", "yes")]].concat();
+    insta::assert_snapshot!(diff_of(&files, &tool("empty_share", &keys)));
 }
 
 #[test]
@@ -100,16 +100,11 @@ fn a_refusal_says_what_is_allowed_and_writes_nothing() {
 
 #[test]
 fn the_open_keys_are_asked_for_with_the_names_of_the_contract() {
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/outside/spec")).unwrap();
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/files/spec")).unwrap();
     let mut open = NewTool { name: "blink".to_owned(), effect: Some("read".to_owned()), ..NewTool::default() };
     let asked = open.missing(&contract);
     let asked: Vec<_> = asked.iter().map(|(question, _)| (question.key, question.known.join(" "))).collect();
-    let expected = [
-        ("file", "lamps tasks"),
-        ("permission", "look switch"),
-        ("resource", "lamp"),
-        ("summary", ""),
-        ("use_when", ""),
-    ];
+    let expected =
+        [("file", "files"), ("permission", "look change"), ("resource", "share"), ("summary", ""), ("use_when", "")];
     assert_eq!(asked, expected.map(|(key, known)| (key, known.to_owned())));
 }

@@ -1,8 +1,8 @@
 //! Shared folders, which answer calls and carry writes out.
 
 use crate::contract::*;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 use toolwarrant::BoxFuture;
 use toolwarrant::handler::{Call, Caller, Flag, Picture, Reply, Resource, Target, Unresolved};
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict, Write};
@@ -12,53 +12,38 @@ const SHOWN: usize = 30_000;
 const MISSING: &str = "the share has no such file";
 
 /// Each folder in it is a share.
-pub struct Files(PathBuf);
+pub struct Files(pub PathBuf);
 
 impl Files {
-    pub const fn new(root: PathBuf) -> Self {
-        Self(root)
-    }
-
     fn share(&self, id: &ShareId) -> Option<PathBuf> {
         self.0.join(id.as_str()).canonicalize().ok().filter(|share| share.is_dir())
     }
 
-    /// Returns the share, and the path of the file to delete.
-    fn order(&self, write: &Write) -> Option<(PathBuf, FilePath)> {
-        let Command::DeleteFile(DeleteFileArgs { share_id, path, .. }) =
-            Command::read(&write.tool, write.arguments.expose())?;
-        Some((self.share(&share_id)?, path))
+    fn order(&self, write: &Write) -> Option<(PathBuf, FileText)> {
+        let Command::WriteFile(args) = Command::read(&write.tool, write.arguments.expose())?;
+        Some((place(&self.share(&args.share_id)?, &args.name)?, args.text))
     }
 }
 
-/// Finds a file in a share, and none outside of it.
-fn find(share: &Path, path: &FilePath) -> Option<PathBuf> {
-    let file = share.join(path.as_str()).canonicalize().ok()?;
-    (file.starts_with(share) && file.is_file()).then_some(file)
+/// Leaves out `.` and `..`, and hidden files.
+fn place(share: &Path, name: &FileName) -> Option<PathBuf> {
+    (!name.as_str().starts_with('.')).then(|| share.join(name.as_str()))
 }
 
-fn entry(share: &Path, file: &Path) -> Option<FileEntry> {
-    let size = Size::new(file.metadata().ok()?.len().try_into().ok()?).ok()?;
-    Some(FileEntry { path: file.strip_prefix(share).ok()?.to_string_lossy().into_owned().into(), size })
+fn find(share: &Path, name: &FileName) -> Option<PathBuf> {
+    // A link may lead out of the share.
+    place(share, name).filter(|file| file.symlink_metadata().is_ok_and(|file| file.is_file()))
 }
 
-fn list(share: &Path) -> Vec<FileEntry> {
-    let (mut folders, mut found) = (vec![share.to_owned()], Vec::new());
-    while let Some(folder) = folders.pop() {
-        for child in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match child.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(child.path()),
-                Ok(kind) if kind.is_file() && found.len() < LISTED => found.extend(entry(share, &child.path())),
-                _ => {}
-            }
-        }
-    }
-    found
+fn entry(file: &Path) -> Option<FileEntry> {
+    let name = FileName::new(file.file_name()?.to_str()?).ok()?;
+    let size = file.symlink_metadata().ok().filter(|file| file.is_file())?.len();
+    Some(FileEntry { name, size: size.try_into().ok()? })
 }
 
 /// Returns `None` if an old text does not stand exactly once.
-fn replace(text: &str, edits: &[Edit]) -> Option<String> {
-    edits.iter().try_fold(text.to_owned(), |text, Edit { old_text, new_text }| {
+fn replace(text: String, edits: &[Edit]) -> Option<String> {
+    edits.iter().try_fold(text, |text, Edit { old_text, new_text }| {
         let mut found = text.match_indices(old_text.as_str());
         let (Some(_), None) = (found.next(), found.next()) else { return None };
         Some(text.replacen(old_text.as_str(), new_text.as_str(), 1))
@@ -66,10 +51,15 @@ fn replace(text: &str, edits: &[Edit]) -> Option<String> {
 }
 
 /// Replaces the file as a whole, so that no reader sees a half of it.
-fn overwrite(file: &Path, text: &str) -> std::io::Result<()> {
-    let next = file.with_extension("next");
+fn overwrite(file: &Path, text: &str) -> io::Result<()> {
+    // No client can name it.
+    let next = file.with_extension("~");
     fs::write(&next, text)?;
     fs::rename(next, file)
+}
+
+fn is_changeable(share: &Path) -> bool {
+    share.metadata().is_ok_and(|folder| !folder.permissions().readonly())
 }
 
 impl Resource<ShareId> for Files {
@@ -85,10 +75,6 @@ impl Resource<ShareId> for Files {
     }
 }
 
-fn is_changeable(share: &Path) -> bool {
-    share.metadata().is_ok_and(|folder| !folder.permissions().readonly())
-}
-
 impl FilesTools for Files {
     async fn list_files(
         &self,
@@ -96,22 +82,23 @@ impl FilesTools for Files {
         share: &Target<PathBuf>,
         ListFilesArgs { share_id }: ListFilesArgs,
     ) -> Result<Reply<Share>, ListFilesError> {
-        let capabilities = ShareCapabilities { change: is_changeable(share) };
-        Ok(Share { share_id, files: list(share), capabilities }.into())
+        let files = fs::read_dir(&**share).map_err(|why| ListFilesError::Internal(why.to_string().into()))?;
+        let files = files.flatten().filter_map(|file| entry(&file.path())).take(LISTED).collect();
+        Ok(Share { share_id, files, capabilities: ShareCapabilities { change: is_changeable(share) } }.into())
     }
 
     async fn read_text_file(
         &self,
         _: &Call<'_>,
         share: &Target<PathBuf>,
-        ReadTextFileArgs { path, from, .. }: ReadTextFileArgs,
+        ReadTextFileArgs { name, from, .. }: ReadTextFileArgs,
     ) -> Result<Reply<FilePart>, ReadTextFileError> {
-        let text = find(share, &path).and_then(|file| fs::read_to_string(file).ok());
+        let text = find(share, &name).and_then(|file| fs::read_to_string(file).ok());
         let text = text.ok_or_else(|| ReadTextFileError::NoSuchFile { what: MISSING.into() })?;
         let (mut content, mut next) = (String::new(), None);
-        for (number, line) in (1..).zip(text.split_inclusive('\n')).skip_while(|(number, _)| *number < from.get()) {
+        for (number, line) in (1..).zip(text.split_inclusive('\n')).skip_while(|(number, _)| *number < from) {
             if !content.is_empty() && content.len() + line.len() > SHOWN {
-                next = Line::new(number).ok();
+                next = Some(number);
                 break;
             }
             content += line;
@@ -123,65 +110,62 @@ impl FilesTools for Files {
         &self,
         _: &Call<'_>,
         share: &Target<PathBuf>,
-        LookAtPictureArgs { path, .. }: LookAtPictureArgs,
+        LookAtPictureArgs { name, .. }: LookAtPictureArgs,
     ) -> Result<Reply<PictureFile>, LookAtPictureError> {
-        let bytes = find(share, &path)
-            .and_then(|file| fs::read(file).ok())
-            .ok_or_else(|| LookAtPictureError::NoSuchFile { what: MISSING.into() })?;
-        let picture = Picture::read(bytes)
-            .await
-            .map_err(|_| LookAtPictureError::NoPicture { what: "the picture is broken or too large".into() })?;
-        Ok(PictureFile { path: path.as_str().to_owned().into(), picture }.into())
+        let missing = |what: &'static str| LookAtPictureError::NoSuchFile { what: what.into() };
+        let bytes = find(share, &name).and_then(|file| fs::read(file).ok()).ok_or_else(|| missing(MISSING))?;
+        let picture = Picture::read(bytes).await.map_err(|_| missing("the picture is broken or too large"))?;
+        Ok(PictureFile { name, picture }.into())
     }
 
     async fn edit_file(
         &self,
         _: &Call<'_>,
         share: &Target<PathBuf>,
-        EditFileArgs { path, edits, .. }: EditFileArgs,
+        EditFileArgs { name, edits, .. }: EditFileArgs,
     ) -> Result<Reply<FileEntry>, EditFileError> {
-        let file = find(share, &path).ok_or_else(|| EditFileError::NoSuchFile { what: MISSING.into() })?;
-        let text = fs::read_to_string(&file).map_err(|_| EditFileError::NoSuchFile { what: MISSING.into() })?;
-        let text = replace(&text, &edits)
+        let missing = || EditFileError::NoSuchFile { what: MISSING.into() };
+        let file = find(share, &name).ok_or_else(missing)?;
+        let text = fs::read_to_string(&file).map_err(|_| missing())?;
+        let text = replace(text, &edits)
             .ok_or_else(|| EditFileError::NoSingleMatch { what: "an old text stands there never or twice".into() })?;
         overwrite(&file, &text).map_err(|why| EditFileError::Internal(why.to_string().into()))?;
-        entry(share, &file).map(Reply::from).ok_or_else(|| EditFileError::NoSuchFile { what: MISSING.into() })
+        entry(&file).map(Reply::from).ok_or_else(missing)
     }
 
-    async fn delete_file(
+    async fn write_file(
         &self,
         _: &Call<'_>,
         _: &Target<PathBuf>,
-        args: DeleteFileArgs,
-    ) -> Result<Command, DeleteFileError> {
-        Ok(Command::DeleteFile(args))
+        args: WriteFileArgs,
+    ) -> Result<Command, WriteFileError> {
+        Ok(Command::WriteFile(args))
     }
 }
 
 impl Executor for Files {
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            let Some(file) = self.order(write).and_then(|(share, path)| find(&share, &path)) else {
-                return Sent::NotSent("no such file".into());
+            let Some((file, text)) = self.order(write) else {
+                return Sent::NotSent("the share has no place for it".into());
             };
-            if let Err(why) = leave.confirm() {
-                return Sent::NotSent(why);
-            }
-            match fs::remove_file(file) {
-                Ok(()) => Sent::Ok,
-                Err(why) => Sent::Err(why.to_string().into()),
+            match leave.confirm().map(|()| overwrite(&file, text.as_str())) {
+                Ok(Ok(())) => Sent::Ok,
+                Ok(Err(why)) => Sent::Err(why.to_string().into()),
+                Err(why) => Sent::NotSent(why),
             }
         })
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
-            let (verdict, observed) = match self.order(write) {
-                Some((share, path)) if find(&share, &path).is_none() => (Verdict::Present, "no such file"),
-                Some(_) => (Verdict::Absent, "the file"),
-                None => (Verdict::Unreadable, "no such share"),
+            let (verdict, observed) = match self.order(write).map(|(file, text)| (fs::read_to_string(file), text)) {
+                Some((Ok(seen), text)) if seen == text.as_str() => (Verdict::Present, "this text"),
+                Some((Ok(_), _)) => (Verdict::Absent, "another text"),
+                Some((Err(why), _)) if why.kind() == io::ErrorKind::NotFound => (Verdict::Absent, "no file"),
+                Some((Err(_), _)) | None => (Verdict::Unreadable, "no text"),
             };
-            Reading { verdict, expected: "no such file".into(), observed: observed.into() }
+            Reading { verdict, expected: "this text".into(), observed: observed.into() }
         })
     }
 }

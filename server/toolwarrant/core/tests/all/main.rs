@@ -14,5 +14,5 @@ mod contract {
 
 mod notes {
     //! A contract with each form of arguments and results.
-    toolwarrant_macros::contract!("../../../tests/services/forms/spec", runtime = ::toolwarrant_core);
+    toolwarrant_macros::contract!("../../../tests/contract/forms", runtime = ::toolwarrant_core);
 }
