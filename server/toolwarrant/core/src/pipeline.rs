@@ -340,9 +340,9 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
-/// Decides the answer to an act, or to a call that issues something, whose handler has begun. It may
-/// have been done. So no answer asks for a repeat, except that of an idempotent act, and that of a
-/// tool which issues something new at each call.
+/// Decides the answer to an act, or to a call that issues something, whose handler has begun. It
+/// may have been done. So no answer asks for a repeat, except that of an idempotent act, and that
+/// of a tool which issues something new at each call.
 async fn conclude(call: &Call<'_>, result: Result<Answer, Failure>) -> Result<Answer, Failure> {
     call.wait_for_lease().await;
     match result {
