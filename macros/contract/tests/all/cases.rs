@@ -22,15 +22,18 @@ struct Case {
 
 impl Case {
     fn shop(&self) -> Shop {
-        let shop = Shop::new();
+        let is_usual = self.both.is_empty() && !self.reversed;
+        let shop = if is_usual { Shop::release_first() } else { Shop::new() };
         let edit = |edit: &Edit| apply(&shop, edit);
         self.both.iter().for_each(edit);
         let before: Vec<_> = self.edits.iter().map(|(file, ..)| (file, shop.read(&format!("spec/{file}")))).collect();
         if self.reversed {
             self.edits.iter().for_each(edit);
         }
-        let answer = shop.release("1.0.0");
-        assert_eq!(answer.code, 0, "{}", answer.text);
+        if !is_usual {
+            let answer = shop.release("1.0.0");
+            assert_eq!(answer.code, 0, "{}", answer.text);
+        }
         match self.reversed {
             true => before.iter().for_each(|(file, text)| shop.write(&format!("spec/{file}"), text)),
             false => self.edits.iter().for_each(edit),

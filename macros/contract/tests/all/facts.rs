@@ -1,6 +1,8 @@
 //! Each fact of a record is watched by a rule.
 
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::mem::discriminant;
 use std::path::Path;
 use toolwarrant_gate::{ContractChange, compare};
 use toolwarrant_reader::{ContractRecord, load};
@@ -31,6 +33,12 @@ fn others(value: &Value) -> Vec<Option<Value>> {
     other.into_iter().map(Some).chain([None]).filter(|other| other.as_ref() != Some(value)).collect()
 }
 
+/// `tool.print_page.argument.mode.doc` is of the kind `tool.argument.doc`.
+fn kind(key: &str) -> String {
+    let parts: Vec<_> = key.split('.').collect();
+    if parts.len() < 3 { key.to_owned() } else { parts.into_iter().step_by(2).collect::<Vec<_>>().join(".") }
+}
+
 fn names(change: &ContractChange, key: &str) -> bool {
     let is_part = key.strip_prefix(&*change.fact).is_some_and(|rest| rest.starts_with('.'));
     let is_watched = change.rule.id != "behaviour-changed" || key.starts_with("framework.");
@@ -51,7 +59,14 @@ fn each_fact_that_changes_alone_is_named_by_a_change() {
     let mut unwatched = Vec::new();
     for folder in CONTRACTS {
         let record = record(folder);
+        // A rule watches a kind of facts, so a few of each kind show it.
+        let mut tried = HashMap::new();
         for (key, value) in &record.facts {
+            let count: &mut usize = tried.entry((kind(key), discriminant(value))).or_default();
+            *count += 1;
+            if *count > 2 {
+                continue;
+            }
             for other in others(value) {
                 let mut changed = record.clone();
                 match &other {

@@ -259,7 +259,7 @@ fn worst(changes: &[ContractChange], audience: Audience) -> Severity {
 
 /// Returns `PAIRS` seeds, and two pairs that were judged wrongly once.
 fn seeds() -> impl Iterator<Item = u64> {
-    let pairs = env::var("PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(500);
+    let pairs = env::var("PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(150);
     (0..pairs).chain([10_103, 33_227])
 }
 
