@@ -5,7 +5,7 @@
 // --short takes at most a minute, and leaves the second service out. A lock file pins the packages.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -40,7 +40,7 @@ async function start(name) {
   const [program, data] = [join(built, name), join(home, name)];
   mkdirSync(data);
   const words = ["--demo", "--json", "--listen", "127.0.0.1:0", "--data", join(data, "data")];
-  const server = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(program, words, { stdio: ["ignore", "pipe", openSync(join(data, "log"), "a")] });
   started.push(server);
   for await (const line of createInterface(server.stdout)) {
     return { told: JSON.parse(line), operator: `${program} --data ${join(data, "data")}` };

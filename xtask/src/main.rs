@@ -15,9 +15,7 @@ mod drill;
 mod files;
 mod r#gen;
 mod graph;
-mod interop;
 mod modules;
-mod node;
 mod package;
 mod python;
 mod rules;
@@ -61,8 +59,8 @@ enum Verb {
     /// deny.toml; needs Python, git, tar and xz
     Deny,
     /// Check everything that must pass: format, lints, crate graph, packages, generated files,
-    /// contract, tests, dependencies and official clients; ends with the times, what was
-    /// left out, and a count
+    /// contract, tests, dependencies and pages; ends with the times, what was left out, and a
+    /// count
     Test,
     /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and
     /// compare the output with the pages
@@ -81,13 +79,6 @@ enum Verb {
     /// Make a tarball, a Debian package, a bundle for hosts, bills of materials and their sums in
     /// dist/, the same bytes for the same commit; needs git, GNU tar and dpkg-dev
     Package,
-    /// Run official clients of the protocol and its conformance suite against the program; needs
-    /// Python and Node.js
-    Interop {
-        /// Also pin each client to each revision
-        #[arg(long)]
-        all: bool,
-    },
 }
 
 fn main() -> Result<()> {
@@ -111,7 +102,6 @@ fn main() -> Result<()> {
         Verb::Bench(sections) => bench::run(&root(), &sections),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Package => package::run(&root()),
-        Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }
 }
 

@@ -80,7 +80,7 @@ def read_plan():
     key = operate("key create fuzz")
     # These operations refuse arguments for more than a schema can say.
     tools = [tomllib.loads(file.read_text())["tool"] for file in (ROOT / "spec/tools").iterdir()]
-    judging = [name for each in tools for name, tool in each.items() if "invalid_argument" in tool.get("errors", [])]
+    judging = [tool["name"] for each in tools for tool in each if "invalid_argument" in tool.get("errors", [])]
     return {
         "url": f"http://{address}",
         "key": {"id": key["key_id"], "secret": key["secret"]},
