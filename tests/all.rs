@@ -72,6 +72,7 @@ mod operate {
 mod phones {
     pub(crate) mod devices;
     pub(crate) mod outcomes;
+    pub(crate) mod screen;
     pub(crate) mod tasks;
     pub(crate) mod tools;
 }

@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use toolwarrant::contract::{Catalogue, Handlers, PermissionSet};
+use toolwarrant::contract::{Catalogue, Handlers, PermissionSet, ToolDef};
 use toolwarrant::tasks::Executor;
 use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_testing::START;
@@ -204,8 +204,13 @@ pub(crate) fn write(path: &Path, text: &str, mode: u32) {
 
 pub(crate) fn tools_with(permission: &str) -> Vec<&'static str> {
     let granted = CATALOGUE.permissions.iter().find(|known| known.name == permission).expect("a permission").grants;
-    let callable = CATALOGUE.tools.iter().filter(|tool| granted.covers(tool.permission.bit));
+    let callable = base_tools(&CATALOGUE).filter(|tool| granted.covers(tool.permission.bit));
     callable.map(|tool| tool.name).collect()
+}
+
+/// Returns the tools that a server without toolsets offers.
+pub(crate) fn base_tools(catalogue: &'static Catalogue) -> impl Iterator<Item = &'static ToolDef> {
+    catalogue.tools.iter().filter(|tool| tool.toolset.is_none())
 }
 
 pub(crate) fn every_permission_set(catalogue: &'static Catalogue) -> Vec<(String, PermissionSet)> {

@@ -18,7 +18,7 @@ const home = mkdtempSync(join(tmpdir(), "browser-"));
 const started = [];
 try {
   execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder, stdio: "inherit" });
-  const { told: { keys: [key], url }, operator } = await start("cloudphone");
+  const { told: { keys: [key], url }, operator } = await start("cloudphone", "--toolsets", "screen");
   look("screen.mjs", [url.replace(/\/mcp$/, ""), key.key_id, key.secret, "--revoke", `${operator} key revoke ${key.key_id}`]);
   // A write to the first phone ends soon, one to the other as a silent failure.
   const phone = flags.short ? "phone-0000001" : "phone-0000013";
@@ -36,10 +36,10 @@ try {
 }
 
 /** Returns what the program prints when it serves, and how its operator runs it. */
-async function start(name) {
+async function start(name, ...more) {
   const [program, data] = [join(built, name), join(home, name)];
   mkdirSync(data);
-  const words = ["--demo", "--json", "--listen", "127.0.0.1:0", "--data", join(data, "data")];
+  const words = ["--demo", "--json", "--listen", "127.0.0.1:0", "--data", join(data, "data"), ...more];
   const server = spawn(program, words, { stdio: ["ignore", "pipe", openSync(join(data, "log"), "a")] });
   started.push(server);
   for await (const line of createInterface(server.stdout)) {

@@ -2,7 +2,7 @@
 //
 //   node screen.mjs URL KEY_ID SECRET [--device ID] [--pictures DIR] [--short] [--revoke COMMAND]
 //
-// The key needs the permissions `device` and `stream`. COMMAND takes that key away, and runs last.
+// The server has the toolset `screen`. The key needs the permissions `device` and `stream`. COMMAND takes that key away, and runs last.
 // With --short all takes at most 60 s. Every result is a line; the exit code is 1 if any failed.
 
 import { exec } from "node:child_process";
@@ -23,7 +23,7 @@ const [server, key_id, secret] = positionals;
 if (!secret) throw new Error("the arguments are URL KEY_ID SECRET");
 
 const create_session = (mode) => call("create_session", { device_id: flags.device, mode });
-const still = async (session) => (await screen_request(session, "still?after=0")).text();
+const elements = async () => (await call("elements", { device_id: flags.device })).elements;
 const take = async (page, name) => flags.pictures && page.screenshot({ path: `${flags.pictures}/${name}.png` });
 
 await check("first picture", first_picture);
@@ -59,10 +59,9 @@ async function first_picture() {
 }
 
 async function tap_and_type() {
-  const { page, session } = await opened("control");
+  const { page } = await opened("control");
   await page.getByRole("button", { name: "Home" }).click();
-  const home = await until(() => still(session), (svg) => position_of(svg, "Notes"), "Notes on the home screen");
-  const icon = position_of(home, "Notes");
+  const icon = await until(() => find("Notes"), (icon) => icon, "Notes on the home screen");
   const spot = await client_point(page, icon);
   await page.waitForTimeout(1_500); // Pictures of the way home arrive first.
   const before = await page.locator("#picture").getAttribute("src");
@@ -70,13 +69,13 @@ async function tap_and_type() {
   await page.mouse.click(spot.x, spot.y);
   await page.waitForFunction((src) => document.querySelector("#picture").src !== src, before);
   const figure = ms_since(start);
-  await until(() => still(session), (svg) => position_of(svg, "Notes")?.y !== icon.y, "another picture than the home screen");
+  await until(() => find("Home"), (back) => back, "another picture than the home screen");
   await page.waitForTimeout(1_000);
-  const hellos = (svg) => svg.split("hello").length;
-  const earlier = hellos(await still(session));
+  const hellos = async () => (await elements()).filter(({ kind }) => kind === "field").map(({ label }) => label).join().split("hello").length;
+  const earlier = await hellos();
   const typing = performance.now();
   await page.keyboard.type("hello", { delay: 30 });
-  await until(() => still(session), (svg) => hellos(svg) > earlier, "the text hello in the picture");
+  await until(hellos, (count) => count > earlier, "the text hello in the picture");
   return `${figure} from the click to a changed picture; hello is there ${ms_since(typing)} after its first key`;
 }
 
@@ -311,11 +310,9 @@ function screen_request(session, path, input) {
   return fetch(`${server}/screen/${path}`, { headers, ...rest });
 }
 
-/** Returns the position of a word in a drawing, in its pixels. */
-function position_of(svg, word) {
-  const [, attributes] = svg.match(new RegExp(`<text\\b([^>]*)>\\s*${word}\\s*</text>`)) ?? [];
-  const number = (name) => Number(attributes?.match(new RegExp(`\\b${name}="([\\d.]+)"`))?.[1]);
-  return attributes ? { x: number("x"), y: number("y") } : null;
+/** Returns what can be touched under a label, with its centre. */
+async function find(label) {
+  return (await elements()).find((element) => element.kind !== "text" && element.label === label);
 }
 
 async function opened(mode, options) {

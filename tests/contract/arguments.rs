@@ -28,7 +28,7 @@ fn arguments_are_taken_exactly_if_the_schema_admits_them() {
                 closed["properties"][name] = json!(false);
             }
             let validator = jsonschema::validator_for(&closed).expect("a schema");
-            let strangers = [others, mistaken, vec!["toolCallId".into(), "7".into()]].concat();
+            let strangers = [others, mistaken, vec!["toolCallId".into(), "1234".into()]].concat();
             let objects = objects(&schema, strangers);
             let mut seen = [0; 2];
             for _ in 0..2000 {

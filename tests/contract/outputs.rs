@@ -3,7 +3,7 @@
 
 use crate::harness::revisions::ask;
 use crate::harness::writes::{phone, power, proxy};
-use crate::harness::{Key, Server, Tenant, cast, outcome, serve};
+use crate::harness::{Key, Server, Tenant, base_tools, cast, outcome, serve};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use cloudphone::platforms::simulator::CAST;
 use print_shop::Shop;
@@ -31,7 +31,7 @@ struct OutputWorld {
 impl OutputWorld {
     fn with_examples(mut self, catalogue: &'static Catalogue, spec: &str) -> Self {
         let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(spec)).expect("a contract");
-        for (tool, ToolDef { name, .. }) in contract.tools().zip(catalogue.tools) {
+        for (tool, ToolDef { name, .. }) in contract.tools_with(None).zip(base_tools(catalogue)) {
             let mut called = self.reads.iter().chain(self.writes.iter().flatten()).map(|(name, _)| *name);
             if *name == self.reading || called.any(|called| called == *name) {
                 continue;

@@ -7,7 +7,7 @@
 mod transcript;
 
 use crate::harness::writes::power;
-use crate::harness::{Key, Server, TASKS_MAX, Tenant, outcome, read, serve_simulated};
+use crate::harness::{Key, Server, TASKS_MAX, Tenant, base_tools, outcome, read, serve_simulated};
 use cloudphone::phones::contract::CATALOGUE;
 use cloudphone::platforms::simulator::{CAST, Sim};
 use serde_json::{Value, json};
@@ -100,8 +100,11 @@ impl Agent {
         settle().await;
         let told = ["message", "next_step", "notes"].map(|name| answer[name].to_string()).join(" ");
         let words = told.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let hidden =
-            |word: &&str| CATALOGUE.tool(word).is_some() && *word != tool && !self.shown.contains(&(*word).to_owned());
+        let hidden = |word: &&str| {
+            base_tools(&CATALOGUE).any(|tool| tool.name == *word)
+                && *word != tool
+                && !self.shown.contains(&(*word).to_owned())
+        };
         assert_eq!(
             words.filter(hidden).collect::<Vec<_>>(),
             Vec::<&str>::new(),

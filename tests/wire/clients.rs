@@ -95,10 +95,10 @@ async fn lists_and_calls(client: Client) {
     let structured = *revision >= *"2025-06-18";
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
-    assert_eq!(names, contract.tools().map(|tool| tool.name.clone()).collect::<Vec<_>>());
+    assert_eq!(names, contract.tools_with(None).map(|tool| tool.name.clone()).collect::<Vec<_>>());
     assert!(tools.iter().all(|tool| tool.output_schema.is_some() == structured), "{revision}: {tools:?}");
     let mut task_id = Value::Null;
-    for tool in contract.tools() {
+    for tool in contract.tools_with(None) {
         for example in &tool.examples {
             let mut arguments = example.arguments.clone();
             // An example cannot know the id of an existing task.

@@ -55,7 +55,7 @@ fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> 
 
 fn tools(contract: &Contract) -> String {
     let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
-    for ToolSpec { name, summary, permission, .. } in contract.tools() {
+    for ToolSpec { name, summary, permission, .. } in contract.tools_with(None) {
         let link = format!("[`{name}`](spec/generated/tools.md#{name})");
         table += &table_row([link, summary.clone(), format!("`{}`", permission.name)]);
     }

@@ -1,6 +1,7 @@
 //! The adapter of phones behind an adb server, against the double: a separate program with its own
 //! time.
 
+mod agent;
 mod screen;
 
 use super::{Lab, files};
@@ -49,6 +50,12 @@ impl Rack {
     }
 
     fn make(&self, clock: &Clock, programs: AdbPrograms) -> Arc<Adb> {
+        let adapter = Arc::new(self.build(clock, programs));
+        self.run(adapter.keep_fresh());
+        adapter
+    }
+
+    fn build(&self, clock: &Clock, programs: AdbPrograms) -> Adb {
         let settings = AdbSettings {
             server: AdbAddress::Tcp(self.platform.adb()),
             power_seconds: 15,
@@ -56,10 +63,7 @@ impl Rack {
             programs,
             ..AdbSettings::every_phone()
         };
-        let adapter = Adb::new(name(), settings, self.readings(), &files(), (clock.clone(), &Random::System));
-        let adapter = Arc::new(adapter);
-        self.run(adapter.keep_fresh());
-        adapter
+        Adb::new(name(), settings, self.readings(), &files(), (clock.clone(), &Random::System))
     }
 
     fn program(&self, action: &str) -> HostProgram {

@@ -6,6 +6,7 @@ use super::contract::{CATALOGUE, Command, DeviceCapability, DeviceId, DeviceStat
 use super::platforms::Platforms;
 use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable};
 use super::proxy_hosts::ProxyHosts;
+use super::screens::reader::Readers;
 use super::views::{View, Views};
 use std::collections::btree_set::Range;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ pub struct Phones {
     pub(super) proxy_hosts: ProxyHosts,
     /// `None` if this server has no page for screens.
     pub(super) screens: Option<ScreenPasses>,
+    /// For the page and for agents.
+    pub(super) readers: Readers,
+    pub(super) clock: Clock,
     views: Arc<Views>,
 }
 
@@ -67,7 +71,8 @@ struct Walk<'a> {
 impl Phones {
     #[must_use]
     pub fn new(platforms: Arc<Platforms>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
-        Self { platforms, proxy_hosts, screens: None, views: Arc::new(Views::new(clock)) }
+        let (readers, views) = (Readers::new(clock.clone()), Arc::new(Views::new(clock.clone())));
+        Self { platforms, proxy_hosts, screens: None, readers, clock, views }
     }
 
     #[must_use]

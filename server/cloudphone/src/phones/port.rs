@@ -19,7 +19,9 @@ mod unreachable;
 pub use exits::{Exits, NOTHING_ARRIVED, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
-pub use screen::{Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, StillSize, Typed};
+pub use screen::{
+    ELEMENTS_MAX, OpenTarget, Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, StillSize, Typed,
+};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
 pub use unreachable::{Query, Unreachable};

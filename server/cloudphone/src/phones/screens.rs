@@ -3,13 +3,13 @@
 //! A picture is taken only while somebody waits for one. Of those who wait for the same phone, one
 //! takes it for all; if it leaves, another does. Start at [`Screens`].
 
-mod reader;
+pub(crate) mod frame;
+pub(crate) mod reader;
 mod viewers;
 
 use super::contract::{DeviceId, SessionMode};
 use super::devices::Phones;
-use super::port::{Point, Screen, ScreenError, ScreenInput, StillSize, Unreachable};
-use reader::Readers;
+use super::port::{Point, Screen, ScreenInput, Still, StillSize, Unreachable};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub const PATH: &str = "/screen";
 const HELD: Duration = Duration::from_secs(20);
 
 /// A swipe takes up to 5 s of it.
-const INPUT_WITHIN: Duration = Duration::from_secs(12);
+pub const INPUT_WITHIN: Duration = Duration::from_secs(12);
 
 const SWIPE_MAX_MILLISECONDS: u16 = 5_000;
 
@@ -49,14 +49,13 @@ const INPUTS: &str = "an input is JSON, one of {\"touch\":{\"x\":1,\"y\":2}}, {\
 pub struct Screens {
     phones: Arc<Phones>,
     clock: Clock,
-    readers: Readers,
     viewers: Viewers,
 }
 
 impl Screens {
     #[must_use]
     pub fn new(phones: Arc<Phones>, clock: Clock) -> Self {
-        Self { phones, clock: clock.clone(), readers: Readers::new(clock), viewers: Viewers::default() }
+        Self { phones, clock, viewers: Viewers::default() }
     }
 
     /// Describes the session to the page.
@@ -77,7 +76,7 @@ impl Screens {
         let after = after
             .ok_or_else(|| PageError::Malformed("the query is `after=`, and the number of the last picture".into()))?;
         let place = self.viewers.enter(id, pass.application()).map_err(PageError::TooMany)?;
-        let reader = self.readers.of(id);
+        let reader = self.phones.readers.of(id);
         let newer = reader.wait_for_newer(self.screen(id)?, id, after);
         let newer = self.clock.before(self.clock.now().plus(HELD), newer);
         let newer = tokio::select! {
@@ -88,11 +87,13 @@ impl Screens {
             None => Ok(PageAnswer::Nothing),
             Some(Ok(shown)) => {
                 pass.note_read();
-                let (content_type, body) = (shown.still.content_type(), shown.still.bytes().clone());
-                Ok(PageAnswer::Content { content_type, number: Some(shown.number), body })
+                let body = shown.still.bytes().clone();
+                Ok(PageAnswer::Content { content_type: Still::CONTENT_TYPE, number: Some(shown.number), body })
             }
-            Some(Err(ScreenError::Refused(why))) => Err(unavailable(why)),
-            Some(Err(ScreenError::Unreachable(_))) => Err(self.explain(id, "the phone does not answer").await),
+            Some(Err(error)) => match error.reason() {
+                Some(why) => Err(unavailable(why)),
+                None => Err(self.explain(id, "the phone does not answer").await),
+            },
         }
     }
 
@@ -101,13 +102,14 @@ impl Screens {
             return Err(PageError::Forbidden("this session may watch the screen, and send no input".into()));
         }
         let input: ScreenInput = json::read_bytes(body).map_err(|_| PageError::Malformed(INPUTS.into()))?;
-        check(&input, self.readers.of(id).size()).map_err(PageError::Malformed)?;
+        check(&input, self.phones.readers.of(id).size()).map_err(PageError::Malformed)?;
         pass.note_input();
         let sent = self.clock.before(self.clock.now().plus(INPUT_WITHIN), self.screen(id)?.input(id, &input));
-        match sent.await.unwrap_or_else(|| Err(Unreachable("it did not answer in time".into()).into())) {
-            Ok(()) => Ok(PageAnswer::Nothing),
-            Err(ScreenError::Refused(why)) => Err(PageError::Malformed(why.into())),
-            Err(ScreenError::Unreachable(error)) => {
+        let sent = sent.await.unwrap_or_else(|| Err(Unreachable("it did not answer in time".into()).into()));
+        let Err(error) = sent else { return Ok(PageAnswer::Nothing) };
+        match error.reason() {
+            Some(why) => Err(PageError::Malformed(why.into())),
+            None => {
                 tracing::debug!(device_id = id.as_str(), %error, "an input did not reach a phone");
                 Err(self.explain(id, "the phone may not have taken the input: look at it before you repeat it").await)
             }
@@ -162,7 +164,7 @@ fn check(input: &ScreenInput, size: Option<StillSize>) -> Result<(), Words> {
             return Err(words!["a swipe takes at most ", u64::from(SWIPE_MAX_MILLISECONDS), " milliseconds"]);
         }
         ScreenInput::Swipe { from, to, .. } => vec![from, to],
-        ScreenInput::Key(_) | ScreenInput::Text(_) => return Ok(()),
+        ScreenInput::Key(_) | ScreenInput::Text(_) | ScreenInput::Open(_) => return Ok(()),
     };
     let StillSize { width, height } = size.ok_or("no picture was shown yet, so a point has no meaning")?;
     match points.into_iter().all(|Point { x, y }| *x < width && *y < height) {

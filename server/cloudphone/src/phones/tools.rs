@@ -4,6 +4,7 @@
 mod devices;
 mod power;
 mod proxy;
+mod screen;
 mod sessions;
 
 use toolwarrant::text::{Words, words};

@@ -10,6 +10,7 @@ mod address;
 mod asking;
 mod connections;
 mod control;
+mod elements;
 mod facts;
 mod identity;
 mod lines;

@@ -125,6 +125,17 @@ impl<'a> Call<'a> {
         Ok(page)
     }
 
+    /// Returns the task of a write in flight on the target of this call, of any application. The
+    /// caller sees the target, so it may know the task.
+    ///
+    /// # Errors
+    /// The tasks cannot be read.
+    pub async fn find_write(&self) -> Result<Option<Words>, TaskReadError> {
+        let (Some(target), Some(id)) = (&self.tool.target, self.target.get()) else { return Ok(None) };
+        let found = self.around.tasks.find_write(target.resource, id).await?;
+        Ok(found.map(|task_id| words![Echo::of(&task_id)]))
+    }
+
     /// Notes that from here on the call may have changed or issued something.
     pub(super) fn begin(&self) {
         if !self.tool.hints.read_only {

@@ -85,6 +85,13 @@ pub trait Tasks: Debug + Send + Sync + 'static {
 
     fn list<'a>(&'a self, owner: &'a str, query: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>>;
 
+    /// Returns the task of a write in flight on a target, of any application.
+    fn find_write<'a>(
+        &'a self,
+        resource: &'a str,
+        target: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, TaskReadError>>;
+
     /// Stores the nonce of a request that is not a read and has not reached [`Self::accept`].
     fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()>;
 }

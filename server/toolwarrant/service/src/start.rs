@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::random::Random;
 use toolwarrant_console::Console;
-use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 use toolwarrant_core::counts::Requests;
 use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
@@ -197,6 +197,7 @@ impl Start {
             let mut context = OperatorContext::new(identity, &folder, (opened, shared), (inventory, own));
             let OperatorContext { registry, clock, .. } = &context;
             warn_of_permissions(registry, catalogue).await;
+            log_toolsets(Offer { toolsets: self.toolsets, ..catalogue.into() });
             let sockets = OperatorSocket::open_all(folder.path(), &groups)?;
             // The keys come last, because their secrets are lost if the start fails after them.
             let keys = if prints_keys { demo.keys(registry, catalogue).await? } else { Vec::new() };
@@ -287,6 +288,24 @@ async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
 async fn warn_of_permissions(registry: &Registry, catalogue: &Catalogue) {
     for unknown in unknown_permissions(&registry.applications().await, catalogue) {
         tracing::warn!("{unknown}; `app revoke` removes it");
+    }
+}
+
+/// Logs the tools that keys which exist gain.
+fn log_toolsets(Offer { catalogue, toolsets, .. }: Offer) {
+    for permission in catalogue.permissions {
+        let gained = |tool: &&ToolDef| {
+            tool.toolset.is_some() && toolsets.offers(tool) && permission.grants.covers(tool.permission.bit)
+        };
+        let tools: Vec<_> = catalogue.tools.iter().filter(gained).map(|tool| tool.name).collect();
+        if !tools.is_empty() {
+            let (permission, tools) = (permission.name, tools.join(", "));
+            tracing::info!(
+                permission,
+                tools,
+                "with --toolsets, each key with this permission may also call these tools"
+            );
+        }
     }
 }
 

@@ -37,7 +37,8 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
-    Poll, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
+    Poll, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks, WriteAnswer, WriteRefusal,
+    WriteRequest,
 };
 
 pub struct Parts {
@@ -299,6 +300,28 @@ impl Tasks for Engine {
 
     fn list<'a>(&'a self, owner: &'a str, query: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
         Box::pin(self.select(owner, query))
+    }
+
+    fn find_write<'a>(
+        &'a self,
+        resource: &'a str,
+        target: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, TaskReadError>> {
+        Box::pin(async move {
+            if self.in_flight() == 0 {
+                return Ok(None);
+            }
+            let filter = TaskFilter {
+                statuses: vec![TaskStatus::Dispatched],
+                resource: Some(resource.to_owned()),
+                target: Some(target.to_owned()),
+                limit: 1,
+                examine: u32::MAX,
+                ..TaskFilter::default()
+            };
+            let found = self.parts.store.tasks(filter).await.map_err(unreadable)?;
+            Ok(found.records.first().map(|record| record.id.to_string()))
+        })
     }
 
     fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()> {

@@ -3,7 +3,9 @@
 
 use crate::acts;
 use crate::adb;
+use crate::display::ScreenTold;
 use crate::requests::Members;
+use crate::shell;
 use crate::switches::Set;
 use crate::traffic::{self, Journey};
 use crate::truth::Seat;
@@ -84,19 +86,37 @@ async fn act(State(control): State<Control>, Path((serial, action)): Path<(Strin
     Ok(json!(ended).to_string())
 }
 
-/// Serves only the tools of phones, with their arguments. Returns the count of such acts.
+/// Serves only the tools of phones, with their arguments.
 async fn screen(
     State(control): State<Control>,
     Path((code, operation)): Path<(String, String)>,
     body: Bytes,
 ) -> Answered {
     let arguments: Vec<String> = serde_json::from_slice(&body).map_err(|error| wrong(&error.to_string()))?;
-    let seat = seat(&control, &code)?;
-    control.world.did(json!({"operation": operation, "pad": code, "arguments": arguments}));
-    let mut truth = control.world.truth();
-    let count = truth.pad_mut(seat).screen_acts.entry(operation).or_default();
-    *count += 1;
-    Ok(count.to_string())
+    let (seat, now) = (seat(&control, &code)?, now());
+    let (moves, late, list, sides) = {
+        let switches = control.world.switches();
+        let moves = switches.look(seat, |set| &set.screen_moves_ms);
+        let late = switches.look(seat, |set| &set.screen_late_ms).unwrap_or_default();
+        (moves, late, switches.look(seat, |set| &set.screen_list), shell::sides(&switches, seat))
+    };
+    let mut told = {
+        let mut truth = control.world.truth();
+        let pad = truth.pad_mut(seat);
+        let words: Vec<_> = [operation.as_str()].into_iter().chain(arguments.iter().map(String::as_str)).collect();
+        let is_done = pad.scene.take(&words, sides, (now, late));
+        let count = pad.screen_acts.entry(operation.clone()).or_default();
+        *count += 1;
+        let shown = pad.scene.show(now, moves);
+        let list = list.unwrap_or_else(|| shown.list(sides));
+        ScreenTold { count: *count, is_done, is_moving: moves.is_some(), shown, list }
+    };
+    let shows = serde_json::to_value(&told.shown).unwrap_or_default();
+    control.world.did(json!({"operation": operation, "pad": code, "arguments": arguments, "shows": shows}));
+    if operation != "uiautomator" {
+        told.list.clear();
+    }
+    serde_json::to_string(&told).map_err(|error| wrong(&error.to_string()))
 }
 
 async fn state(State(control): State<Control>) -> Answered {

@@ -1,5 +1,6 @@
 //! The display of a pad, as switches set it.
 
+use crate::scene::Shown;
 use serde::{Deserialize, Serialize};
 
 /// How `screencap` behaves.
@@ -10,6 +11,17 @@ pub(crate) struct Display {
     /// A picture with fewer is filled up with zeros.
     pub(crate) bytes: usize,
     pub(crate) fault: Option<ScreenFault>,
+}
+
+/// The answer of the double to a tool of the screen.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ScreenTold {
+    /// The number of such acts on this pad, this one included.
+    pub(crate) count: u64,
+    pub(crate) is_done: bool,
+    pub(crate) is_moving: bool,
+    pub(crate) shown: Shown,
+    pub(crate) list: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,4 +45,6 @@ pub(crate) enum ScreenFault {
     Preceded,
     /// Takes 300 ms.
     Slow,
+    /// Is black, as what an app protects.
+    Black,
 }

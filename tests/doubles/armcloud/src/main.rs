@@ -9,6 +9,7 @@ mod sign;
 // The state of the pads.
 mod addresses;
 mod display;
+mod scene;
 mod truth;
 // Switches and the journal.
 mod journal;

@@ -6,7 +6,7 @@
 //! folders of the pad. A script that avoids the PATH (`/usr/bin/id`) sees this machine.
 
 use crate::display::Display;
-use crate::switches::{Asked, Tool};
+use crate::switches::{Asked, Switches, Tool};
 use crate::tools::{ALWAYS, OF_THIS_MACHINE, Phone};
 use crate::truth::Seat;
 use crate::world::{World, now};
@@ -147,10 +147,7 @@ fn phone(world: &World, seat: Seat) -> Phone {
     let image = image(world, seat).unwrap_or(seat);
     let (tools, display) = {
         let mut switches = world.switches();
-        let size = switches.take(asked, |set| &mut set.screen);
-        let sides = size.as_deref().and_then(|size| size.split_once('x'));
-        let sides = sides.and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
-        let (width, height) = sides.unwrap_or(SIDES);
+        let (width, height) = sides(&switches, seat);
         let bytes = switches.take(asked, |set| &mut set.screen_bytes).unwrap_or_default();
         let fault = switches.take(asked, |set| &mut set.screen_fault);
         let tools = switches.take(asked, |set| &mut set.tools).unwrap_or_else(|| Tool::ALL.to_vec());
@@ -172,6 +169,13 @@ fn phone(world: &World, seat: Seat) -> Phone {
         properties: properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         display,
     }
+}
+
+/// Returns the size of the screen.
+pub(crate) fn sides(switches: &Switches, seat: Seat) -> (u32, u32) {
+    let size = switches.look(seat, |set| &set.screen);
+    let sides = size.as_deref().and_then(|size| size.split_once('x'));
+    sides.and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?))).unwrap_or(SIDES)
 }
 
 fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {

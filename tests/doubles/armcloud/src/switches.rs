@@ -111,6 +111,12 @@ pub(crate) struct Set {
     /// The pictures of the screen have at least this size.
     pub(crate) screen_bytes: Setting<usize>,
     pub(crate) screen_fault: Setting<ScreenFault>,
+    /// The picture changes by itself each time that these milliseconds have passed.
+    pub(crate) screen_moves_ms: Setting<u64>,
+    /// An input shows this long after it.
+    pub(crate) screen_late_ms: Setting<u64>,
+    /// What `uiautomator` lists in place of the screen.
+    pub(crate) screen_list: Setting<String>,
     // Of a pad, until it is set again.
     /// The duration of a task, by default 500.
     pub(crate) task_ms: Setting<u64>,

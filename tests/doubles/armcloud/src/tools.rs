@@ -26,6 +26,8 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
                     "curl" => network::curl(&phone, arguments).await,
                     "dumpsys" => screen::dumpsys(&phone, arguments),
                     "screencap" => screen::screencap(&phone, arguments).await,
+                    "am" | "monkey" => screen::open(&phone, name, arguments).await,
+                    "uiautomator" => screen::list(&phone, arguments).await,
                     "input" => screen::input(&phone, arguments).await,
                     _ => toybox::run(&phone, name, arguments).await,
                 }

@@ -1,16 +1,21 @@
 //! The screen of a phone: pictures of it, and input for it.
 
 use super::unreachable::Unreachable;
-use crate::phones::contract::DeviceId;
+use crate::phones::contract::numbers::ELEMENTS_MOST;
+use crate::phones::contract::{DeviceId, ScreenElement};
 use bytes::Bytes;
+use png::{BitDepth, ColorType, Compression, Encoder};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
+use std::fmt;
 use std::time::Duration;
 use thiserror::Error as ThisError;
 use toolwarrant::BoxFuture;
+use url::Url;
 
 /// Takes pictures of screens and sends input to them. The server drops a picture 1 s after
-/// [`Still::WITHIN`], an input after 12 s, and either if the one who waits for it leaves.
+/// [`Still::WITHIN`], an input after 12 s, a list after 16 s, and each if the one who waits for it
+/// leaves.
 pub trait Screen: Send + Sync {
     /// Takes a picture of the screen as it is now. At most two of a phone are asked for in a
     /// second, one after the other, and only while somebody watches.
@@ -20,7 +25,17 @@ pub trait Screen: Send + Sync {
     /// once, and beside a picture. An input is never stored or logged, and is not repeated after an
     /// error.
     fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>>;
+
+    /// Lists what is on the screen, at most [`ELEMENTS_MAX`] and one more. `None` if it does not
+    /// come to rest. Points lie within the latest picture. A password has no label.
+    fn elements<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>>;
+
+    /// Returns true if the phone sleeps.
+    fn sleeps<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>>;
 }
+
+/// The most elements that an agent gets.
+pub const ELEMENTS_MAX: usize = ELEMENTS_MOST as usize;
 
 /// The reason that there is no picture, or that a phone did not take an input.
 #[derive(Clone, Debug, ThisError)]
@@ -29,10 +44,32 @@ pub enum ScreenError {
     /// only.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
+    /// The phone sleeps, and takes no picture.
+    #[error("{}", ASLEEP)]
+    Asleep,
+    /// The phone answers, and takes too long for a picture.
+    #[error("{}", SLOW)]
+    Slow,
     /// The phone answers, and shows no picture or takes no such input. The text is for people: a
     /// fragment that says why, or what it takes.
     #[error("{0}")]
     Refused(&'static str),
+}
+
+const ASLEEP: &str = "the phone sleeps, and takes no picture";
+const SLOW: &str = "the phone answers, and takes more than 8 s for a picture";
+
+impl ScreenError {
+    /// Returns the reason for people; `None` if the phone did not answer.
+    #[must_use]
+    pub const fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable(_) => None,
+            Self::Asleep => Some(ASLEEP),
+            Self::Slow => Some(SLOW),
+            Self::Refused(why) => Some(why),
+        }
+    }
 }
 
 /// The size of a picture in pixels.
@@ -44,10 +81,9 @@ pub struct StillSize {
     pub height: u32,
 }
 
-/// A picture of a screen. Its media type and size are those of its bytes.
+/// A picture of a screen: a PNG. Its size is that of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Still {
-    content_type: &'static str,
     size: StillSize,
     bytes: Bytes,
 }
@@ -62,10 +98,22 @@ impl Still {
     /// The time of a picture, from the question to its last byte.
     pub const WITHIN: Duration = Duration::from_secs(8);
 
-    /// Makes a picture from a drawing of this program, which escapes all text from outside.
-    #[must_use]
-    pub fn svg(drawing: String, size: StillSize) -> Self {
-        Self { content_type: "image/svg+xml", size, bytes: drawing.into() }
+    /// The media type.
+    pub const CONTENT_TYPE: &str = "image/png";
+
+    /// Makes a picture of pixels, each of three bytes: red, green and blue.
+    ///
+    /// # Errors
+    /// There are more or fewer pixels than the size has.
+    pub fn of_pixels(size: StillSize, pixels: &[u8]) -> Result<Self, ScreenError> {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes, size.width, size.height);
+        encoder.set_color(ColorType::Rgb);
+        encoder.set_depth(BitDepth::Eight);
+        encoder.set_compression(Compression::Fast);
+        let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
+        written.map_err(|_| ScreenError::Refused("the pixels of the picture do not fill it"))?;
+        Ok(Self { size, bytes: bytes.into() })
     }
 
     /// Makes a picture from outside. It begins at its signature: some phones print a warning first.
@@ -86,13 +134,7 @@ impl Still {
         if ![size.width, size.height].iter().all(|side| (1..=Self::SIDE_MAX).contains(side)) {
             return refused("a side of the picture that the phone sends has no pixel, or more than 8,192");
         }
-        Ok(Self { content_type: "image/png", size, bytes: Bytes::from(bytes).slice(at..) })
-    }
-
-    /// Returns the media type.
-    #[must_use]
-    pub fn content_type(&self) -> &'static str {
-        self.content_type
+        Ok(Self { size, bytes: Bytes::from(bytes).slice(at..) })
     }
 
     /// Returns the size.
@@ -128,7 +170,7 @@ fn size_of_png(bytes: &[u8]) -> Option<StillSize> {
     }
 }
 
-/// An input of a person.
+/// An input of a person or an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ScreenInput {
@@ -147,6 +189,41 @@ pub enum ScreenInput {
     Key(ScreenKey),
     /// Text for the field that has the focus. A person's typing comes in pieces.
     Text(Typed),
+    /// An app or an address to open; only an agent sends it.
+    #[serde(skip)]
+    Open(OpenTarget),
+}
+
+/// The app or the address that a phone is to open. It has neither blanks nor quotes, and is not logged.
+#[derive(Clone, PartialEq, Eq)]
+pub enum OpenTarget {
+    /// The package of an app: names of letters, digits and `_` with dots between them.
+    App(String),
+    /// An https address, as URLs are serialized.
+    Address(String),
+}
+
+impl OpenTarget {
+    /// Returns `None` if it is neither.
+    #[must_use]
+    pub fn parse(what: &str) -> Option<Self> {
+        let is_name = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        if what.contains('.') && what.split('.').all(is_name) {
+            return Some(Self::App(what.to_owned()));
+        }
+        let url = Url::parse(what).ok().filter(|url| url.scheme() == "https" && url.has_host())?;
+        Some(Self::Address(url.to_string().replace('\'', "%27")))
+    }
+}
+
+/// Does not show the address, because it can have a secret.
+impl fmt::Debug for OpenTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[opening]")
+    }
 }
 
 /// A point of a picture, in pixels from its left and upper edge.
@@ -191,6 +268,13 @@ impl Typed {
     /// The most characters.
     pub const CHARS_MAX: usize = 200;
 
+    /// Returns `None` if the text is empty, too long, or has a control character.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = (1..=Self::CHARS_MAX).contains(&text.chars().count()) && !text.contains(char::is_control);
+        fits.then(|| Self(text.to_owned()))
+    }
+
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -199,19 +283,16 @@ impl Typed {
 }
 
 /// Does not show the text, because it can be a password.
-impl std::fmt::Debug for Typed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[typed]")
     }
 }
 
 impl<'de> Deserialize<'de> for Typed {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        match (1..=Self::CHARS_MAX).contains(&text.chars().count()) && !text.contains(char::is_control) {
-            true => Ok(Self(text)),
-            false => Err(D::Error::custom("a text is 1 to 200 characters without control characters")),
-        }
+        Self::new(&String::deserialize(from)?)
+            .ok_or_else(|| D::Error::custom("a text is 1 to 200 characters without control characters"))
     }
 }
 

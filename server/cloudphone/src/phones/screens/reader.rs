@@ -22,12 +22,12 @@ const REASON_WITHIN: Duration = Duration::from_secs(1);
 /// not be taken.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(40);
 
-pub(super) struct Readers {
+pub(crate) struct Readers {
     clock: Clock,
     all: PlainMutex<HashMap<DeviceId, (Arc<Reader>, Timestamp)>>,
 }
 
-pub(super) struct Reader {
+pub(crate) struct Reader {
     clock: Clock,
     /// Held while a picture is taken: when the last one was begun.
     turn: Mutex<Timestamp>,
@@ -43,19 +43,19 @@ struct Seen {
     failing: Option<ScreenError>,
 }
 
-pub(super) struct NumberedStill {
+pub(crate) struct NumberedStill {
     /// Never that of another picture, even after a restart.
-    pub(super) number: u64,
-    pub(super) still: Still,
+    pub(crate) number: u64,
+    pub(crate) still: Still,
 }
 
 impl Readers {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, all: PlainMutex::default() }
     }
 
     /// Returns a reader that stays until nobody has asked for it for a while.
-    pub(super) fn of(&self, id: &DeviceId) -> Arc<Reader> {
+    pub(crate) fn of(&self, id: &DeviceId) -> Arc<Reader> {
         let (mut all, now) = (ignore_poison(self.all.lock()), self.clock.now());
         all.retain(|_, (reader, used)| Arc::strong_count(reader) > 1 || now < used.plus(FORGOTTEN_AFTER));
         let (reader, used) = all.entry(id.clone()).or_insert_with(|| (Arc::new(Reader::new(&self.clock)), now));
@@ -100,11 +100,21 @@ impl Reader {
         }
     }
 
+    /// Takes a picture after this call, even if another is fresh.
+    pub(crate) async fn take(&self, screen: &dyn Screen, id: &DeviceId) -> Result<Arc<NumberedStill>, ScreenError> {
+        self.read(self.turn.lock().await, screen, id).await;
+        let Seen { shown, failing, .. } = self.seen.borrow().clone();
+        match (failing, shown) {
+            (None, Some(shown)) => Ok(shown),
+            (failing, _) => Err(failing.unwrap_or(ScreenError::Slow)),
+        }
+    }
+
     async fn read(&self, mut begun: tokio::sync::MutexGuard<'_, Timestamp>, screen: &dyn Screen, id: &DeviceId) {
         self.clock.sleep_until(begun.plus(STILL_EVERY)).await;
         *begun = self.clock.now();
         let read = self.clock.before(begun.plus(Still::WITHIN + REASON_WITHIN), screen.still(id)).await;
-        let read = read.unwrap_or(Err(ScreenError::Refused("the phone takes more than 8 s for a picture")));
+        let read = read.unwrap_or(Err(ScreenError::Slow));
         if let Err(error) = &read
             && self.seen.borrow().failing.is_none()
         {
@@ -136,6 +146,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phones::contract::ScreenElement;
     use crate::phones::port::{ScreenInput, Unreachable};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use tokio::task::{JoinSet, yield_now};
@@ -161,13 +172,21 @@ mod tests {
                 }
                 match self.drawn.load(Relaxed) {
                     NONE => Err(Unreachable("no picture".into()).into()),
-                    drawn => Ok(Still::svg(drawn.to_string(), StillSize { width: 1, height: 1 })),
+                    drawn => Still::of_pixels(StillSize { width: 1, height: 1 }, &drawn.to_le_bytes()[..3]),
                 }
             })
         }
 
         fn input<'a>(&'a self, _: &'a DeviceId, _: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
             Box::pin(async { Ok(()) })
+        }
+
+        fn elements<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>> {
+            Box::pin(async { Ok(None) })
+        }
+
+        fn sleeps<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>> {
+            Box::pin(async { Ok(false) })
         }
     }
 

@@ -6,11 +6,12 @@
 //! phones log their commands. If there is no picture, the phone is asked if it sleeps. Start at
 //! [`AdbScreen`].
 
+use super::elements;
 use super::other_work::OtherWork;
 use super::phone::AdbPhones;
 use super::wire::STREAM_MAX;
-use crate::phones::contract::DeviceId;
-use crate::phones::port::{Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, Unreachable};
+use crate::phones::contract::{DeviceId, ScreenElement};
+use crate::phones::port::{OpenTarget, Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, Unreachable};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::{BoxFuture, Clock, Timestamp};
@@ -20,6 +21,12 @@ const REASON_WITHIN: Duration = Duration::from_secs(2);
 
 /// A swipe takes up to 5 s of it, and `input` of old phones 1 s for each command.
 const INPUT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Until the screen rests, and for the list.
+const LIST_WITHIN: Duration = Duration::from_secs(15);
+
+/// In bytes. A list of a full screen has 100 KiB.
+const LIST_MAX: usize = 1 << 20;
 
 /// In bytes, with the heads of frames of 320 bytes or more.
 const PICTURE_MAX: usize = Still::BYTES_MAX + Still::BYTES_MAX / 64;
@@ -35,12 +42,23 @@ const LACKS_COMMAND: u8 = 47;
 /// A shell's status for a program that it does not find.
 const NO_PROGRAM: u8 = 127;
 
-const ASLEEP: &str = "the phone sleeps, and takes no picture";
 const BUSY: &str = "the server reads or operates the phone, and takes pictures again after that";
 const FAILED: &str = "the `screencap` of the phone fails";
-const LATE: &str = "the phone answers, and takes more than 8 s for a picture";
 const NO_SCREENCAP: &str = "the phone has no `screencap`, which takes pictures";
 const NO_SELECT_ALL: &str = "this phone has no command that selects all";
+
+const NO_LIST: &str = "the `uiautomator` of the phone lists nothing";
+const NO_APP: &str = "the phone has no such app, or none for such an address";
+
+/// A list needs a file. It fails on a screen that does not come to rest within 10 s.
+const LIST: &str = "f=/data/local/tmp/.cloudphone-$$;case $(uiautomator dump $f 2>&1) in *idle*)exit 48;;esac;\
+                    cat $f&&rm -f $f";
+const MOVES: u8 = 48;
+
+/// The line is no part of a command, so the shell does not read it as one.
+const OPEN_APP: &str = "read -r t&&monkey -p \"$t\" -c android.intent.category.LAUNCHER 1 </dev/null";
+const OPEN_ADDRESS: &str = "read -r t&&case $(am start -a android.intent.action.VIEW -d \"$t\" </dev/null 2>&1) in \
+                            *Error*)exit 1;;esac";
 
 /// Types each line of its standard input until an empty one.
 const TYPE: &str = "while read -r t&&[ \"$t\" ];do input text \"$t\" </dev/null||exit 1;done";
@@ -73,20 +91,20 @@ impl AdbScreen {
         };
         let why = match status {
             0 => match Still::from_outside(output) {
-                Err(ScreenError::Refused(why)) => why,
-                ended => return ended,
+                Err(why) => why,
+                still => return still,
             },
             NO_PROGRAM => return Err(ScreenError::Refused(NO_SCREENCAP)),
-            _ => FAILED,
+            _ => ScreenError::Refused(FAILED),
         };
         Err(self.explain(id, why, until).await)
     }
 
     /// Returns `awake` as the reason of a phone that answers and does not sleep.
-    async fn explain(&self, id: &DeviceId, awake: &'static str, until: Timestamp) -> ScreenError {
+    async fn explain(&self, id: &DeviceId, awake: ScreenError, until: Timestamp) -> ScreenError {
         match self.run_on(id, (LOOK, b""), (STREAM_MAX, until)).await {
-            Ok((_, SLEEPS)) => ScreenError::Refused(ASLEEP),
-            Ok(_) => ScreenError::Refused(awake),
+            Ok((_, SLEEPS)) => ScreenError::Asleep,
+            Ok(_) => awake,
             Err(error) => error.into(),
         }
     }
@@ -100,7 +118,7 @@ impl Screen for AdbScreen {
                 self.clock.sleep_until(until.minus(REASON_WITHIN)).await;
                 let why = match self.work.is_under_way(id) {
                     true => ScreenError::Refused(BUSY),
-                    false => self.explain(id, LATE, until).await,
+                    false => self.explain(id, ScreenError::Slow, until).await,
                 };
                 self.clock.sleep_until(until).await;
                 why
@@ -124,13 +142,35 @@ impl Screen for AdbScreen {
                 ScreenInput::Key(ScreenKey::SelectAll) => (SELECT_ALL.to_owned(), "\n".to_owned()),
                 ScreenInput::Key(key) => once(format!("keyevent {}", code(*key))),
                 ScreenInput::Text(typed) => (TYPE.to_owned(), lines(typed.as_str())?),
+                ScreenInput::Open(OpenTarget::App(package)) => (OPEN_APP.to_owned(), format!("{package}\n")),
+                ScreenInput::Open(OpenTarget::Address(url)) => (OPEN_ADDRESS.to_owned(), format!("{url}\n")),
             };
             let until = self.clock.now().plus(INPUT_WITHIN);
             match self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await? {
                 (_, 0) => Ok(()),
                 (_, LACKS_COMMAND) => Err(ScreenError::Refused(NO_SELECT_ALL)),
+                // Both say in this way that they found nothing to open.
+                _ if matches!(input, ScreenInput::Open(_)) => Err(ScreenError::Refused(NO_APP)),
                 (_, status) => Err(Unreachable(format!("an input ended with status {status}").into()).into()),
             }
+        })
+    }
+
+    fn elements<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>> {
+        Box::pin(async move {
+            let until = self.clock.now().plus(LIST_WITHIN);
+            match self.run_on(id, (LIST, b""), (LIST_MAX, until)).await? {
+                (_, MOVES) => Ok(None),
+                (list, 0) => elements::parse(&list).map(Some).ok_or(ScreenError::Refused(NO_LIST)),
+                _ => Err(ScreenError::Refused(NO_LIST)),
+            }
+        })
+    }
+
+    fn sleeps<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>> {
+        Box::pin(async move {
+            let until = self.clock.now().plus(REASON_WITHIN);
+            Ok(self.run_on(id, (LOOK, b""), (STREAM_MAX, until)).await?.1 == SLEEPS)
         })
     }
 }

@@ -1,10 +1,10 @@
 //! The handset of a simulated phone: what its screen shows after touches, keys and text.
 
-use crate::phones::port::{Point, ScreenInput, ScreenKey};
+use crate::phones::port::{OpenTarget, Point, ScreenInput, ScreenKey};
 
 pub(super) const NOTES: Area = Area { x: 64, y: 376, width: 96, height: 112 };
 pub(super) const SETTINGS: Area = Area { x: 200, y: 376, width: 96, height: 112 };
-const BACK: Area = Area { x: 0, y: 40, width: 112, height: 56 };
+pub(super) const BACK: Area = Area { x: 0, y: 40, width: 112, height: 56 };
 pub(super) const SWITCH: Area = Area { x: 16, y: 108, width: 328, height: 108 };
 
 /// In characters. The latest stay.
@@ -25,6 +25,16 @@ pub(super) enum App {
     Settings,
 }
 
+impl App {
+    pub(super) fn of(what: &OpenTarget) -> Option<Self> {
+        match what {
+            OpenTarget::App(package) if package == "com.android.settings" => Some(Self::Settings),
+            OpenTarget::App(package) if package == "com.example.notes" => Some(Self::Notes),
+            OpenTarget::App(_) | OpenTarget::Address(_) => None,
+        }
+    }
+}
+
 impl ScreenState {
     /// Returns true if the switch of the proxy was touched.
     pub(super) fn take(&mut self, input: &ScreenInput) -> bool {
@@ -36,6 +46,7 @@ impl ScreenState {
         }
         match (self.app, input) {
             (_, ScreenInput::Key(ScreenKey::Home | ScreenKey::Back | ScreenKey::Recents)) => self.app = App::Home,
+            (app, ScreenInput::Open(what)) => self.app = App::of(what).unwrap_or(app),
             (_, ScreenInput::Swipe { from, to, .. }) if is_swipe_home(*from, *to) => self.app = App::Home,
             (App::Home, ScreenInput::Touch(point)) if NOTES.has(*point) => self.app = App::Notes,
             (App::Home, ScreenInput::Touch(point)) if SETTINGS.has(*point) => self.app = App::Settings,

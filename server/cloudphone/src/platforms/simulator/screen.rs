@@ -3,22 +3,25 @@
 //! A phone forgets its open app and its note when it restarts. The effects of inputs are not in the
 //! journal.
 
-use super::handset::ScreenState;
+use super::handset::{App, ScreenState};
 use super::phone::PhoneAt;
-use super::picture::Picture;
+use super::picture::{Drawing, Picture};
 use super::{Phones, Sim};
-use crate::phones::contract::{DeviceId, DeviceState};
+use crate::phones::contract::{DeviceId, DeviceState, ScreenElement};
 use crate::phones::port::{Screen, ScreenError, ScreenInput, Still, Unreachable};
 use toolwarrant::BoxFuture;
 
 impl Screen for Sim {
     fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
-        Box::pin(async move {
-            let (phone, screen) = self.read_lit(&self.phones(), id)?;
-            let address = self.leaves_from(id, None).ok();
-            let now = self.clock.now();
-            Ok(Picture { now, phone: &phone.reading(), address, set_proxy: phone.proxy, screen }.draw())
-        })
+        Box::pin(async move { self.draw_screen(id)?.still() })
+    }
+
+    fn elements<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>> {
+        Box::pin(async move { Ok(Some(self.draw_screen(id)?.elements)) })
+    }
+
+    fn sleeps<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>> {
+        Box::pin(async move { Ok(self.read_lit(&self.phones(), id)?.1.sleeps) })
     }
 
     fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
@@ -27,6 +30,11 @@ impl Screen for Sim {
             let (phone, mut screen) = self.read_lit(&phones, id)?;
             if phone.power != DeviceState::Running {
                 return Err(Unreachable("the phone does not run".into()).into());
+            }
+            if let ScreenInput::Open(what) = input
+                && App::of(what).is_none()
+            {
+                return Err(ScreenError::Refused("this phone has no such app, and no browser"));
             }
             let is_switched = screen.take(input) && phone.proxy.is_some();
             let written = phones.write(phone.index);
@@ -40,6 +48,12 @@ impl Screen for Sim {
 }
 
 impl Sim {
+    fn draw_screen(&self, id: &DeviceId) -> Result<Drawing, Unreachable> {
+        let (phone, screen) = self.read_lit(&self.phones(), id)?;
+        let (now, address) = (self.clock.now(), self.leaves_from(id, None).ok());
+        Ok(Picture { now, phone: &phone.reading(), address, set_proxy: phone.proxy, screen }.draw())
+    }
+
     /// Reads a phone whose screen is on.
     fn read_lit(&self, phones: &Phones, id: &DeviceId) -> Result<(PhoneAt, ScreenState), Unreachable> {
         self.reach()?;

@@ -89,6 +89,10 @@ impl Tasks for FakeTasks {
         Box::pin(async { Err(TaskReadError::NotFound) })
     }
 
+    fn find_write<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Option<String>, TaskReadError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn keep_nonce<'a>(&'a self, _: &'a UsedNonce) -> Stored<'a, ()> {
         Box::pin(async { Ok(()) })
     }

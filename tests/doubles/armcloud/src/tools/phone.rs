@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 
-pub(crate) const ALWAYS: [&str; 7] = ["df", "dumpsys", "getprop", "input", "screencap", "setprop", "toybox"];
+pub(crate) const ALWAYS: [&str; 10] =
+    ["am", "df", "dumpsys", "getprop", "input", "monkey", "screencap", "setprop", "toybox", "uiautomator"];
 
 pub(crate) const OF_THIS_MACHINE: [&str; 7] = ["cat", "chown", "grep", "mv", "rm", "sleep", "tail"];
 

@@ -2,7 +2,7 @@
 //! given.
 
 use super::phone::{Failure, Phone};
-use crate::display::{Display, ScreenFault};
+use crate::display::{Display, ScreenFault, ScreenTold};
 use crate::net;
 use serde_json::json;
 use std::io::{self, Write as _};
@@ -12,9 +12,11 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
     if arguments != ["-p"] {
         return Err(Failure::new(1, "usage: screencap [-ahp] [-d display-id] [FILENAME]"));
     }
-    let taken: u64 = tell(phone, "screencap", arguments).await?;
+    let ScreenTold { count, shown, .. } = tell(phone, "screencap", arguments).await?;
     let Display { width, height, bytes, fault } = &phone.display;
-    let (picture, fault) = (png(*width, *height, *bytes), *fault);
+    let (sides, fault) = ((*width, *height), *fault);
+    let is_black = fault == Some(ScreenFault::Black);
+    let picture = png(sides, *bytes, |x, y| if is_black { 0 } else { shown.draw((x, y), sides) });
     let printed = match fault {
         Some(ScreenFault::Asleep) => return Err(Failure::new(1, "Capturing failed.")),
         Some(ScreenFault::Missing) => return Err(Failure::new(127, "/bin/sh: screencap: inaccessible or not found")),
@@ -22,7 +24,9 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
         Some(ScreenFault::Silent) => std::future::pending().await,
         Some(ScreenFault::Half) => picture[..picture.len() / 2].to_vec(),
         Some(ScreenFault::Preceded) => [b"[Warning] Multiple displays were found\n", &*picture].concat(),
-        Some(ScreenFault::Turns) if taken.is_multiple_of(2) => png(*height, *width, *bytes),
+        Some(ScreenFault::Turns) if count.is_multiple_of(2) => {
+            png((*height, *width), *bytes, |x, y| shown.draw((x, y), (*height, *width)))
+        }
         _ => picture,
     };
     if fault == Some(ScreenFault::Slow) {
@@ -69,18 +73,39 @@ pub(super) async fn input(phone: &Phone, arguments: &[String]) -> Result<(), Fai
     tell(phone, "input", arguments).await.map(drop)
 }
 
-/// Returns the number of such acts on this pad, this one included.
-async fn tell(phone: &Phone, operation: &str, arguments: &[String]) -> Result<u64, Failure> {
+/// Prints of the real reports the words by which a caller knows a failure.
+pub(super) async fn open(phone: &Phone, name: &str, arguments: &[String]) -> Result<(), Failure> {
+    match (tell(phone, name, arguments).await?.is_done, name) {
+        (true, _) => Ok(()),
+        (false, "am") => {
+            println!("Error: Activity not started, unable to resolve Intent");
+            Ok(())
+        }
+        (false, _) => Err(Failure::new(252, "** No activities found to run, monkey aborted.")),
+    }
+}
+
+pub(super) async fn list(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let [dump, file] = arguments else { return Err(Failure::new(1, "usage: uiautomator dump FILE")) };
+    let ScreenTold { is_moving, list, .. } = tell(phone, "uiautomator", std::slice::from_ref(dump)).await?;
+    if is_moving {
+        return Err(Failure::new(1, "ERROR: could not get idle state."));
+    }
+    std::fs::write(file, list).map_err(|error| Failure::new(1, format!("{file}: {error}")))
+}
+
+async fn tell(phone: &Phone, operation: &str, arguments: &[String]) -> Result<ScreenTold, Failure> {
     let (path, arguments) = (format!("pads/{}/screen/{operation}", phone.pad), json!(arguments).to_string());
     net::post(&phone.control, &path, &arguments)
         .await
         .map_err(|error: io::Error| Failure::new(1, format!("{operation}: {error}")))
 }
 
-/// Draws a gradient, and fills it up to `bytes` with a chunk of zeros. Source: PNG, third edition,
+/// Draws shades of grey, and fills the picture up to `bytes` with a chunk of zeros. Source: PNG, third edition,
 /// sections 5.3, 11.2 and Annex D; RFC 1950 and RFC 1951, section 3.2.4.
-fn png(width: u32, height: u32, bytes: usize) -> Vec<u8> {
-    let row = |y: u32| std::iter::once(0).chain((0..width).map(move |x| (x + y).to_le_bytes()[0]));
+fn png((width, height): (u32, u32), bytes: usize, shade: impl Fn(u32, u32) -> u8) -> Vec<u8> {
+    let shade = &shade;
+    let row = |y: u32| std::iter::once(0).chain((0..width).map(move |x| shade(x, y)));
     let rows: Vec<u8> = (0..height).flat_map(row).collect();
     let blocks = rows.chunks(usize::from(u16::MAX));
     let (count, mut data) = (blocks.len(), vec![0x78, 0x01]);

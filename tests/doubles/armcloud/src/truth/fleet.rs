@@ -1,6 +1,7 @@
 //! The creation of a fleet's pads from their numbers.
 
 use super::pad::{Condition, Pad, Seat};
+use crate::scene::Scene;
 use crate::sign::hex;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub(super) fn pad(seat: Seat, now: u64) -> Pad {
         restarts: 0,
         leads_to: None,
         screen_acts: BTreeMap::new(),
+        scene: Scene::default(),
         before: Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! One pad: its identity, its present condition, and its earlier conditions, for lists that lag.
 
+use crate::scene::Scene;
 use crate::sign::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -49,6 +50,7 @@ pub(crate) struct Pad {
     pub(crate) leads_to: Option<Seat>,
     /// The number of pictures and of inputs, by the name of the tool.
     pub(crate) screen_acts: BTreeMap<String, u64>,
+    pub(crate) scene: Scene,
     /// Each with the time at which it ended.
     pub(crate) before: Vec<(u64, Condition)>,
 }

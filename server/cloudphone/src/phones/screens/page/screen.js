@@ -12,8 +12,6 @@ const KEYS = {
 };
 /** Where Option writes characters. Elsewhere, Alt opens the menus of the browser. */
 const IS_APPLE = /^(Mac|iP)/.test(navigator.platform);
-/** The kinds of pictures, as names of files end. */
-const ENDINGS = { "image/svg+xml": "svg", "image/png": "png" };
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8">
   <path fill="#48f" d="M2 0h4v8H2"/></svg>`;
 
@@ -184,7 +182,6 @@ async function paint(run, blob) {
   }
   if (run.url) URL.revokeObjectURL(run.url);
   run.url = picture.src = save.href = next.src;
-  run.ending = ENDINGS[blob.type] ?? "";
   run.painted = run.answered;
   run.size = { width: next.naturalWidth, height: next.naturalHeight };
   main.style.setProperty("--ratio", run.size.width / run.size.height);
@@ -200,7 +197,7 @@ async function paint(run, blob) {
 function describe(run) {
   const time = clock(run.painted);
   picture.alt = `Screen of ${run.name}, picture of ${time}`;
-  save.download = `${run.name} ${time.replaceAll(":", "-")}.${run.ending}`;
+  save.download = `${run.name} ${time.replaceAll(":", "-")}.png`;
 }
 
 /** Returns true if an image is black. There can be icons above a black app. */
