@@ -21,8 +21,8 @@ pub(crate) enum FieldPlace {
 /// The most levels of objects in an argument.
 const LEVELS: usize = 4;
 
-/// The most bytes of a value in an argument. They leave room for the other arguments in a request of
-/// 1 MiB.
+/// The most bytes of a value in an argument. They leave room for the other arguments in a request
+/// of 1 MiB.
 const VALUE_MAX: usize = 1_000_000;
 
 pub(super) struct FieldCheck<'a> {

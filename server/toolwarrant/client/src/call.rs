@@ -125,8 +125,8 @@ impl ToolShape {
     }
 }
 
-/// Returns true for a text, whose lines all count. Other strings do not end with a line end, but the
-/// file of one often does.
+/// Returns true for a text, whose lines all count. Other strings do not end with a line end, but
+/// the file of one often does.
 fn is_text(schema: &Value) -> bool {
     schema["maxLength"].is_number() && ["minLength", "pattern"].iter().all(|key| schema[*key].is_null())
 }
