@@ -3,7 +3,6 @@
 //! The executor answers at once. So an accepted task ends within moments, and its steps take part
 //! in each figure.
 
-pub(crate) mod endurance;
 mod reads;
 mod server;
 mod tasks;

@@ -29,15 +29,11 @@ type Missed = Vec<String>;
 type Section = fn() -> Result<Missed>;
 
 /// Run before this process is bound to one core.
-const ON_ALL_CORES: [&str; 3] = ["instructions", "cluster", ON_REQUEST];
+const ON_ALL_CORES: [&str; 2] = ["instructions", "cluster"];
 
-/// Runs only if it is named, because it takes longest.
-const ON_REQUEST: &str = "endurance";
-
-const SECTIONS: [(&str, Section); 6] = [
+const SECTIONS: [(&str, Section); 5] = [
     ("instructions", instructions::run),
     ("cluster", cluster::run),
-    (ON_REQUEST, cluster::endurance::run),
     ("load", compared::run),
     ("start", start::run),
     ("writes", writes::run),
@@ -60,7 +56,7 @@ fn main() -> Result<ExitCode> {
         SECTIONS.map(|(name, _)| name).join(", ")
     );
     let mut missed = Missed::new();
-    let is_due = |name: &str| (asked.is_empty() && name != ON_REQUEST) || asked.iter().any(|one| one == name);
+    let is_due = |name: &str| asked.is_empty() || asked.iter().any(|one| one == name);
     for (name, run) in SECTIONS.into_iter().filter(|(name, _)| is_due(name)) {
         let begun = Instant::now();
         println!("# {name}\n");

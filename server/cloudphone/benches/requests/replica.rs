@@ -13,10 +13,6 @@ use cloudphone::platforms::simulator::Sim;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::{BoxFuture, Service, Setup};
 
@@ -25,21 +21,13 @@ const VARIABLE: &str = "BENCH_SERVES";
 /// Half of them are plain, and each gets one write.
 pub(crate) const DEVICES: u32 = 1_000_000;
 
-/// Shutdowns wait until a phone is restarted. Then this many end per second.
-pub(crate) const ENDS_PER_SECOND: u32 = 1_000;
-
 #[derive(Clone, Debug, Args)]
 struct BenchFlags {
     #[arg(long, default_value_t = DEVICES)]
     sim_devices: u32,
 }
 
-#[derive(Default)]
-struct Immediate {
-    /// When shutdowns begin to end.
-    open: watch::Sender<Option<Instant>>,
-    begun: AtomicU32,
-}
+struct Immediate;
 
 pub(crate) fn is_asked() -> bool {
     std::env::var_os(VARIABLE).is_some()
@@ -58,7 +46,7 @@ pub(crate) fn serve() -> ExitCode {
         let sim = Arc::new(Sim::new(1, flags.sim_devices, clock.clone(), &[0; 32]));
         let platforms = Platforms::default().with(PlatformName::parse("phone")?, sim);
         let phones = Phones::new(Arc::new(platforms), ProxyHosts::Public, clock);
-        Ok(Service::with_executor(Contract(Arc::new(phones)), Arc::<Immediate>::default()))
+        Ok(Service::with_executor(Contract(Arc::new(phones)), Arc::new(Immediate)))
     })
 }
 
@@ -67,28 +55,16 @@ impl Executor for Immediate {
         Box::pin(async { Ok(String::new()) })
     }
 
-    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
-            }
-            if write.arguments.expose().contains("restart") {
-                self.open.send_replace(Some(Instant::now()));
             }
             Sent::Ok
         })
     }
 
-    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
-        Box::pin(async move {
-            if write.arguments.expose().contains("shutdown") {
-                // Those that began first end first, so that no reading takes too long.
-                let (place, mut open) = (self.begun.fetch_add(1, Relaxed), self.open.subscribe());
-                let open = open.wait_for(Option::is_some).await.ok().and_then(|open| *open);
-                let due = open.map(|open| open + Duration::from_secs(1) * place / ENDS_PER_SECOND);
-                sleep_until(due.unwrap_or_else(Instant::now)).await;
-            }
-            Reading { verdict: Verdict::Present, expected: "it".into(), observed: "it".into() }
-        })
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(async { Reading { verdict: Verdict::Present, expected: "it".into(), observed: "it".into() } })
     }
 }

@@ -39,11 +39,6 @@ impl Postgres {
         self.runtime.block_on(self.server.count(&self.address, sql))
     }
 
-    /// Stays open until the result is dropped.
-    pub(super) fn begin(&self) -> impl Sized + use<> {
-        self.runtime.block_on(self.server.begin())
-    }
-
     pub(super) fn cpu(&self) -> Result<Duration> {
         Ok(self.processes()?.iter().map(|process| process.used).sum())
     }
