@@ -31,7 +31,7 @@ fn arguments_are_taken_exactly_if_the_schema_admits_them() {
             let strangers = [others, mistaken, vec!["toolCallId".into(), "1234".into()]].concat();
             let objects = objects(&schema, strangers);
             let mut seen = [0; 2];
-            for _ in 0..2000 {
+            for _ in 0..800 {
                 let given = objects.new_tree(&mut runner).expect("arguments").current();
                 let valid = validator.is_valid(&Value::Object(without_absent(&given, &schema)));
                 let json = Value::Object(given.clone()).to_string();
@@ -43,8 +43,8 @@ fn arguments_are_taken_exactly_if_the_schema_admits_them() {
                 seen[usize::from(taken)] += 1;
             }
             // A tool without arguments refuses none.
-            let refused = seen[0] >= 50 || own.is_empty();
-            assert!(refused && seen[1] >= 50, "{}: too one-sided to prove anything: {seen:?}", tool.name);
+            let refused = seen[0] >= 20 || own.is_empty();
+            assert!(refused && seen[1] >= 20, "{}: too one-sided to prove anything: {seen:?}", tool.name);
         }
     }
 }
