@@ -1,7 +1,7 @@
 //! The commands of an operator, and their output with and without a running server.
 
 use crate::harness::Key;
-use crate::harness::program::{Program, binary, json_of, key_of, operate, steady};
+use crate::harness::program::{Program, binary, json_of, key_of, operate};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -12,66 +12,54 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use toolwarrant::operator::{DataFolder, Names};
 
-async fn transcript(data: &Path, lines: &[&str]) -> String {
-    let mut out = String::new();
-    let all: Vec<_> = CATALOGUE.tools.iter().map(|tool| tool.name).collect();
-    for line in lines {
-        let (code, text) = operate(data, line).await;
-        let exit = if code == 0 { String::new() } else { format!("exit {code}\n") };
-        writeln!(out, "$ cloudphone {line}\n{}\n{exit}", steady(&text, data).replace(&all.join(", "), "TOOLS"))
-            .expect("text");
-    }
-    out
-}
-
-const FROM_NOTHING_TO_A_KEY: &[&str] = &[
-    "app create shop --permission device",
-    "key create shop --expires 30",
-    "device assign shop phone-0000001 phone-0000002",
-    "app show shop",
-    "app grant shop stream",
-    "app revoke shop device",
-    "device unassign shop phone-0000002",
-    "app list",
-    "key list shop",
-    "device list --limit 3",
-    "task list",
-    "refunds",
-    "doctor",
-];
-
-const WRONG: &[&str] = &[
-    "app show nobody",
-    "app create shop --permission device",
-    "app create other --permission fly",
-    "app create other",
-    "app revoke shop device",
-    "key create nobody",
-    "key rotate cpk_0",
-    "key revoke cpk_0",
-    "device assign shop phone-9999999",
-    "device assign shop",
-    "device unassign shop phone-0000003",
-    "device unassign demo phone-0000001",
-    "task show nonsense",
-    "task show task_00000000000000000000000000000000",
-    "tools nothing",
-    "apps",
-];
+const SCENARIO: &str = "
+    From nothing to a key
+    operator> app create shop --permission device
+    operator> key create shop --expires 30
+    operator> device assign shop phone-0000001 phone-0000002
+    operator> app show shop
+    operator> app grant shop stream
+    operator> app revoke shop device
+    operator> device unassign shop phone-0000002
+    operator> app list
+    operator> key list shop
+    operator> device list --limit 3
+    operator> task list
+    operator> refunds
+    operator> doctor
+    Mistakes
+    operator> app show nobody
+    operator> app create shop --permission device
+    operator> app create other --permission fly
+    operator> app create other
+    operator> app revoke shop device
+    operator> key create nobody
+    operator> key rotate cpk_0
+    operator> key revoke cpk_0
+    operator> device assign shop phone-9999999
+    operator> device assign shop
+    operator> device unassign shop phone-0000003
+    operator> device unassign demo phone-0000001
+    operator> task show nonsense
+    operator> task show task_00000000000000000000000000000000
+    operator> tools nothing
+    operator> apps
+";
 
 #[tokio::test]
 async fn commands_answer_the_same_with_a_server_and_without_one() {
     let user = Command::new("id").arg("-un").output().await.expect("a name").stdout;
     let user = String::from_utf8(user).expect("text");
     let [user, id] = [user.trim().to_owned(), rustix::process::getuid().as_raw().to_string()];
+    let all: Vec<_> = CATALOGUE.tools.iter().map(|tool| tool.name).collect();
     let mut seen = Vec::new();
     for running in [true, false] {
         let mut program = Program::start(&[]).await;
-        let data = program.data.clone();
         if !running {
             program.stop().await;
         }
-        let said = [transcript(&data, FROM_NOTHING_TO_A_KEY).await, transcript(&data, WRONG).await].concat();
+        let said = driver::play(&mut program, SCENARIO).await.expect("a scenario");
+        let said = said.replace(&all.join(", "), "TOOLS");
         let said = said.replace("owner's socket", "CHANNEL").replace("no server", "CHANNEL");
         let said = said.replace(&format!("TIME {user} "), "TIME USER ");
         let said = said.replace(&format!("CHANNEL {id} "), "CHANNEL ID ");

@@ -14,6 +14,7 @@ mod process;
 mod program;
 mod rack;
 mod relay;
+mod scenario;
 mod waiting;
 
 pub use double::DoubleProcess;
@@ -25,4 +26,5 @@ pub use process::{Process, lacks, signal};
 pub use program::{Instance, Start};
 pub use rack::{PROXY_LOGIN, PhoneAct, PhoneFault, Rack, RackPhone, RackProxy, RackServer, write_program};
 pub use relay::{LinkRelay, LinkState};
+pub use scenario::play;
 pub use waiting::wait_for;
