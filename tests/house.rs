@@ -109,7 +109,7 @@ fn all_files(folders: &[&str]) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            if path.is_dir() && name != "target" && !name.starts_with('.') {
+            if path.is_dir() && !matches!(&*name, "target" | "node_modules") && !name.starts_with('.') {
                 open.push(path);
             } else if name.ends_with(".rs") {
                 found.push(path);
