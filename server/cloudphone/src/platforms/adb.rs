@@ -55,7 +55,7 @@ use std::time::Duration;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
-use toolwarrant::{BoxFuture, Clock, Random};
+use toolwarrant::{Clock, Random};
 
 pub struct Adb {
     ledger: Arc<PhoneLedger<AdbRow>>,
@@ -267,20 +267,18 @@ impl LedgerAdapter for Adb {
         row.made[usize::from(is_known)].get_or_init(|| Arc::new(self.describe(id, row, is_known).into()))
     }
 
-    fn reread<'a>(&'a self, Listed { id, row: known, .. }: &'a Listed<AdbRow>) -> BoxFuture<'a, Found> {
-        Box::pin(async move {
-            let (_work, began) = (self.work.begin(id), self.ledger.now());
-            match self.listing.read_one(known).await? {
-                // Two lists without a phone decide that it has left, however often it is read.
-                row if row.state == AdbState::Absent => {
-                    self.refresh.wake();
-                    Ok(Some(Arc::new(self.describe(id, &row, true).into())))
-                }
-                row => {
-                    self.ledger.note(row, began).await;
-                    Ok(None)
-                }
+    async fn reread(&self, Listed { id, row: known, .. }: &Listed<AdbRow>) -> Found {
+        let (_work, began) = (self.work.begin(id), self.ledger.now());
+        match self.listing.read_one(known).await? {
+            // Two lists without a phone decide that it has left, however often it is read.
+            row if row.state == AdbState::Absent => {
+                self.refresh.wake();
+                Ok(Some(Arc::new(self.describe(id, &row, true).into())))
             }
-        })
+            row => {
+                self.ledger.note(row, began).await;
+                Ok(None)
+            }
+        }
     }
 }

@@ -28,9 +28,9 @@ use rows::{Abilities, Pad, UnservedOperations};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant::Clock;
 use toolwarrant::base::hex;
 use toolwarrant::files::ServiceFiles;
-use toolwarrant::{BoxFuture, Clock};
 
 pub struct Armcloud {
     api: Arc<Api>,
@@ -143,13 +143,11 @@ impl LedgerAdapter for Armcloud {
         self.abilities.snapshot(id, row, limits.copied())
     }
 
-    fn reread<'a>(&'a self, known: &'a Listed<Pad>) -> BoxFuture<'a, Found> {
-        Box::pin(async {
-            match self.api.guard.would_refuse() {
-                Some(withheld) => Err(Unreachable(withheld.to_string().into())),
-                None => self.listing.reread(&self.ledger, known, &self.clock).await.map(|()| None),
-            }
-        })
+    async fn reread(&self, known: &Listed<Pad>) -> Found {
+        match self.api.guard.would_refuse() {
+            Some(withheld) => Err(Unreachable(withheld.to_string().into())),
+            None => self.listing.reread(&self.ledger, known, &self.clock).await.map(|()| None),
+        }
     }
 }
 

@@ -167,15 +167,6 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
 }
 
 #[test]
-fn power_actions_and_schemes_are_those_of_the_pad() {
-    let actions = |code| serde_json::to_string(&snapshot_of(code, r#""padStatus":10"#).power_actions).unwrap();
-    assert_eq!(actions("AC1"), r#"["restart"]"#);
-    assert_eq!(actions("ACN1"), r#"["boot","shutdown","restart"]"#);
-    let schemes = snapshot_of("AC1", r#""padStatus":10"#).proxy_schemes;
-    assert_eq!(serde_json::to_string(&schemes).unwrap(), r#"["http","socks5"]"#);
-}
-
-#[test]
 fn a_version_of_android_is_its_number() {
     for (told, version) in [
         (r#""androidVersion":"13","imageVersion":"android14""#, Some("13")),
