@@ -8,7 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 const LAB: &str =
     "[platform.lab]\nkind = \"armcloud\"\nbase-url = \"https://api.example.com\"\naccess-key-file = \"own\"\n";
 
-const MISTAKEN: [&str; 24] = [
+const ADB: &str = "[platform.one]\nkind = \"adb\"\n";
+
+const MISTAKEN: [&str; 31] = [
     "echo-listen = \"somewhere\"",
     "[platform.phone]\nkind = \"armcloud\"",
     "[platform.sim]\nkind = \"simulator\"",
@@ -32,6 +34,13 @@ const MISTAKEN: [&str; 24] = [
     "[platform.phone]\nkind = \"simulator\"\nregion = \"y\"",
     "[platform.den]\nbase-url = 7",
     "[platform.rack]\nkind = \"adb\"\nonly = []",
+    "ADB server = \"192.0.2.7:5037\"\nonly = [\"a\"]",
+    "ADB only = [\"model:Pixel\", \"a\"]",
+    "ADB only = [\"a\"]\nnames = { b = \"Anna\" }",
+    "ADB connect = [\"192.0.2.7\"]",
+    "ADB only = [\"a\"]\nconnect = [\"192.0.2.7\"]",
+    "ADB only = [\"a\"]\nstart = [\"/bin/true\"]",
+    "ADB only = [\"a\"]\n[platform.two]\nkind = \"adb\"\nonly = [\"b\"]",
     "[platform",
 ];
 
@@ -45,7 +54,7 @@ async fn each_mistake_in_the_tables_is_reported_with_its_place_and_without_a_sec
     }
     let mut shown = String::new();
     for mistaken in MISTAKEN {
-        site.configure(&mistaken.replace("LAB ", LAB));
+        site.configure(&mistaken.replace("LAB ", LAB).replace("ADB ", ADB));
         let (code, text) = site.operate("config check").await;
         assert!(
             code == 1 && !text.contains("never shown") && KEYS.iter().all(|(_, key)| !text.contains(key)),

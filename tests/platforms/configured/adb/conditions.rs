@@ -2,6 +2,7 @@
 //! see it.
 
 use super::super::{FAST, Site, id, list_all};
+use super::table_of;
 use crate::harness::double::Double;
 use crate::harness::program::{Program, binary, steady};
 use serde_json::{Value, json};
@@ -25,17 +26,17 @@ fn conditions() -> [(&'static str, Value); 7] {
 async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the_operator_with_its_remedy() {
     let conditions = conditions();
     let (double, site) = (Double::start(7, FAST).await, Site::new());
-    let (codes, control) = (double.codes().await, &double.greeting["control"]);
+    let (codes, address, control) = (double.codes().await, double.adb().to_string(), &double.greeting["control"]);
     let act = binary().with_file_name("armcloud-double").display().to_string();
     // Only the program that sets proxies is removed later.
     let set_proxy = site.path("set-proxy").display().to_string();
     fs::copy("/bin/true", &set_proxy).expect("a program");
-    let mut config = format!("[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"*\"]\n", double.adb());
+    let mut config = table_of(&double, &json!(["*"]));
     for action in ["start", "stop", "status", "clear-proxy"] {
         let _ =
             writeln!(config, "{action} = [\"{act}\", \"act\", \"--control\", {control}, \"{action}\", \"{{serial}}\"]");
     }
-    let _ = writeln!(config, "set-proxy = [\"{set_proxy}\"]\npower-seconds = 1\nproxy-seconds = 1");
+    let _ = writeln!(config, "set-proxy = [\"{set_proxy}\"]\nproxy-seconds = 1");
     site.configure(&config);
     for ((condition, switches), code) in conditions.iter().zip(&codes) {
         double.switch(Some(code), switches).await;
@@ -54,7 +55,7 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
             answer => Ok(answer),
         });
         let (code, text) = checked.await.expect("the phones answer");
-        let text = steady(&text, site.home.path()).replace(&double.adb().to_string(), "SERVER");
+        let text = steady(&text, site.home.path()).replace(&address, "SERVER");
         let lines = text.lines().filter(|line| !line.starts_with("TIME ") && !line.starts_with("start of a phone"));
         let _ = writeln!(said, "== platform check, {what}: exit {code}\n{}", lines.collect::<Vec<_>>().join("\n"));
     };
@@ -66,6 +67,10 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
     let text =
         steady(&text, site.home.path()).lines().filter(|line| !line.contains("^^")).collect::<Vec<_>>().join("\n");
     let _ = writeln!(said, "== config check: exit {code}\n{text}");
+    site.configure(&table_of(&double, &json!([codes[0], "missing"])));
+    check("of two phones", &mut said).await;
+    drop(double);
+    check("without the server", &mut said).await;
     insta::assert_snapshot!(said.replace(&codes[0], "CODE"));
 }
 

@@ -1,7 +1,7 @@
 //! Two emulators of one image: what one of them shows after a start leads no write to the other.
 
 use super::super::{FAST, Site, end, id, list_all, until};
-use super::restart;
+use super::{restart, table_of};
 use crate::harness::double::Double;
 use crate::harness::program::Program;
 use serde_json::json;
@@ -58,10 +58,7 @@ impl Copies {
         }
         let [first, copy] = <[String; 2]>::try_from(codes).expect("two phones");
         double.switch(Some(&copy), &json!({"adb_state": "absent"})).await;
-        let server = double.adb();
-        site.configure(&format!(
-            "[platform.rack]\nkind = \"adb\"\nserver = \"{server}\"\nonly = [\"*\"]\npower-seconds = 1\n"
-        ));
+        site.configure(&table_of(&double, &json!(["*"])));
         let program = site.start(1, &[]).await;
         until(async || list_all(&program).await[0]["state"] == "running").await;
         double.switch(Some(&copy), &json!({"adb_copy_of": first})).await;
