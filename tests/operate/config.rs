@@ -57,6 +57,14 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
 }
 
 #[tokio::test]
+async fn the_rack_of_the_page_is_a_sound_configuration() {
+    let page = include_str!("../../docs/own-phones.md");
+    let (_, rack) = page.split_once("## A rack of 40\n\n```toml\n").expect("a block");
+    let (sound, answer) = check(rack.split("```").next().expect("its text")).await;
+    assert!(sound, "{answer:#}");
+}
+
+#[tokio::test]
 async fn a_mistake_in_a_flag_of_the_simulated_phones_comes_with_help() {
     for (text, help) in [
         ("sim-devices = 0", "0 is not in 1..=1000000"),
