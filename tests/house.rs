@@ -3,6 +3,7 @@
 mod links;
 mod names;
 mod plain;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

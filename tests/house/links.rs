@@ -37,7 +37,7 @@ fn anchors(page: &str) -> impl Iterator<Item = String> {
     })
 }
 
-fn prose(page: &str) -> impl Iterator<Item = &str> {
+pub(super) fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     page.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");
