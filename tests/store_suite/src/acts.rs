@@ -18,8 +18,8 @@ fn act(n: u64, operator: &str, command: &str, object: Option<&str>) -> Act {
     }
 }
 
-fn number(number: u64, act: &Act, has_line: bool) -> StoredAct {
-    StoredAct { number, act: act.clone(), has_line }
+fn number(number: u64, act: &Act) -> StoredAct {
+    StoredAct { number, act: act.clone() }
 }
 
 fn all() -> ActFilter {
@@ -41,12 +41,12 @@ pub async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store
         suspended_at: None,
     };
     store.put_key(key(3), vec![second]).await.unwrap_err();
-    assert_eq!(store.acts(all()).await.unwrap(), [number(1, &first, false)]);
+    assert_eq!(store.acts(all()).await.unwrap(), [number(1, &first)]);
     // A write whose answer was late is repeated.
     for acts in [vec![third.clone()], vec![third.clone()], vec![]] {
         store.put_key(key(1), acts).await.unwrap();
     }
-    assert_eq!(store.acts(all()).await.unwrap(), [number(2, &third, false), number(1, &first, false)]);
+    assert_eq!(store.acts(all()).await.unwrap(), [number(2, &third), number(1, &first)]);
     store.confirm_keys(vec!["k".to_owned()], vec![act(4, "alice", "key confirm", None)]).await.unwrap_err();
     assert_eq!(store.acts(all()).await.unwrap().len(), 2);
 }
@@ -76,23 +76,20 @@ pub async fn acts_are_found_newest_first_by_each_filter_and_in_pages(store: Arc<
         (ActFilter { id: text("act_3"), ..all() }, &[3]),
         (ActFilter { id: text("act_3"), object: text("k1"), ..all() }, &[]),
     ] {
-        let expected: Vec<_> = found.iter().map(|n| number(*n, &acts[*n as usize - 1], false)).collect();
+        let expected: Vec<_> = found.iter().map(|n| number(*n, &acts[*n as usize - 1])).collect();
         assert_eq!(store.acts(filter.clone()).await.unwrap(), expected, "{filter:?}");
     }
 }
 
-pub async fn an_act_waits_for_its_line_until_that_is_recorded(store: Arc<dyn Store>) {
+pub async fn acts_after_a_number_are_read_oldest_first(store: Arc<dyn Store>) {
     let acts = [1, 2, 3, 4].map(|n| act(n, "alice", "key revoke", None));
     store.put_acts(acts.to_vec()).await.unwrap();
-    store.put_lines_of_acts(vec![1, 3, 9]).await.unwrap();
-    let open = async |after, limit| {
-        let open = store.acts_without_line(after, limit).await.unwrap();
-        open.iter().map(|stored| stored.number).collect::<Vec<_>>()
+    let read = async |after, limit| {
+        let acts = store.acts_of_trail(after, limit).await.unwrap();
+        acts.iter().map(|stored| stored.number).collect::<Vec<_>>()
     };
     assert_eq!(
-        [open(0, 9).await, open(2, 9).await, open(0, 1).await, open(4, 9).await],
-        [vec![2, 4], vec![4], vec![2], vec![]]
+        [read(0, 9).await, read(2, 9).await, read(0, 1).await, read(4, 9).await],
+        [vec![1, 2, 3, 4], vec![3, 4], vec![1], vec![]]
     );
-    let lines: Vec<_> = store.acts(all()).await.unwrap().iter().map(|stored| stored.has_line).collect();
-    assert_eq!(lines, [false, true, false, true]);
 }

@@ -77,7 +77,7 @@ macro_rules! store_suite {
             the_requests_of_a_second_are_replaced_and_old_seconds_are_forgotten
             an_act_is_stored_with_its_change_or_not_at_all
             acts_are_found_newest_first_by_each_filter_and_in_pages
-            an_act_waits_for_its_line_until_that_is_recorded
+            acts_after_a_number_are_read_oldest_first
             what_goes_its_way_breaks_no_rule
             each_broken_rule_names_its_task
             of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task

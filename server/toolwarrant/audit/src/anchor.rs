@@ -8,4 +8,6 @@ pub struct Anchor {
     pub newest: Head,
     /// The last seal that was pruned. The trail begins after it.
     pub pruned: Head,
+    /// The number of the last act of an operator whose line is in the trail.
+    pub acts: u64,
 }

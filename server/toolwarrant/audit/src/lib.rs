@@ -72,7 +72,7 @@ impl Audit {
     /// Returns the record to store before the first line is written.
     #[must_use]
     pub fn first_anchor(&self) -> Anchor {
-        Anchor { newest: *self.sealed.borrow(), pruned: Head::START }
+        Anchor { newest: *self.sealed.borrow(), pruned: Head::START, acts: 0 }
     }
 
     /// Returns `None` if all slots are taken; the call must then not run.

@@ -295,7 +295,7 @@ fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
         let sealed = handle.seals();
         audit.stop();
         assert_eq!(handle.seal_age(), Duration::ZERO);
-        anchor = Some(Anchor { newest: *sealed.borrow(), pruned: Head::START });
+        anchor = Some(Anchor { newest: *sealed.borrow(), pruned: Head::START, acts: 0 });
     }
     let names: Vec<_> = days(&scratch.dir()).expect("read");
     let names: Vec<_> = names.iter().map(|path| trail::name(path)).collect();

@@ -249,8 +249,6 @@ pub struct StoredAct {
     /// From 1, in the order of storing.
     pub number: u64,
     pub act: Act,
-    /// True if its line is in the audit trail of this process.
-    pub has_line: bool,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -64,10 +64,9 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// Returns acts, the newest first.
     fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>>;
 
-    /// Returns acts above this number without a line in the audit trail, the oldest first.
-    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>>;
-
-    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()>;
+    /// Returns the acts above this number whose lines belong into the audit trail of this process,
+    /// the oldest first.
+    fn acts_of_trail(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>>;
 }
 
 /// The store of an anchor, which shows if a part of the audit trail is missing.

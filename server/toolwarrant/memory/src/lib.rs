@@ -48,8 +48,7 @@ struct Tables {
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
     anchor: Option<Anchor>,
     uses: BTreeMap<(String, Digest), SecretUse>,
-    /// True if its line is in the audit trail.
-    acts: Vec<(Act, bool)>,
+    acts: Vec<Act>,
     epoch: u64,
     requests: BTreeMap<(u64, String), u32>,
     files: HashMap<String, Vec<u8>>,
@@ -318,22 +317,8 @@ impl DirectoryStore for Memory {
         now(self.lock().number_acts().rev().filter(selected).take(limit as usize).collect())
     }
 
-    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
-        let tables = self.lock();
-        let open = tables.number_acts().filter(|stored| !stored.has_line && stored.number > after);
-        now(open.take(limit as usize).collect())
-    }
-
-    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
-        ready(self.write(|tables| {
-            for number in numbers {
-                let index = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
-                if let Some((_, has_line)) = tables.acts.get_mut(index) {
-                    *has_line = true;
-                }
-            }
-            Ok(())
-        }))
+    fn acts_of_trail(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
+        now(self.lock().number_acts().filter(|stored| stored.number > after).take(limit as usize).collect())
     }
 }
 
@@ -350,15 +335,15 @@ fn target_lock(identity: &Identity) -> (String, String) {
 impl Tables {
     fn put_acts(&mut self, acts: Vec<Act>) {
         for act in acts {
-            if self.acts.iter().all(|(known, _)| known.id != act.id) {
-                self.acts.push((act, false));
+            if self.acts.iter().all(|known| known.id != act.id) {
+                self.acts.push(act);
             }
         }
     }
 
     fn number_acts(&self) -> impl DoubleEndedIterator<Item = StoredAct> {
         let numbered = self.acts.iter().enumerate();
-        numbered.map(|(n, (act, has_line))| StoredAct { number: n as u64 + 1, act: act.clone(), has_line: *has_line })
+        numbered.map(|(n, act)| StoredAct { number: n as u64 + 1, act: act.clone() })
     }
 
     fn open_tasks(&self, after: Option<TaskId>, limit: u32) -> Vec<OpenTask> {

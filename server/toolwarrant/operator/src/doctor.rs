@@ -421,7 +421,6 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<RetentionRow> {
     let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
         let kept = match what {
             "ledger" | "acts" => "forever",
-            "acts without a line" => "until the server or its next start writes the line",
             "deduplication keys" => "until they expire",
             _ => &format!("{TASKS_KEPT_DAYS} days after the end"),
         };

@@ -54,6 +54,7 @@ impl Default for AuditOptions {
 
 pub struct AuditKeeper {
     sealed: watch::Receiver<Head>,
+    acts: watch::Sender<u64>,
     store: Arc<dyn AuditStore>,
     folder: PathBuf,
     options: AuditOptions,
@@ -80,22 +81,30 @@ impl AuditKeeper {
             store.put_audit_anchor(anchor).await?;
         }
         let sealed = audit.handle().seals();
-        Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
+        let acts = watch::Sender::new(anchor.acts);
+        Ok((audit, Self { sealed, acts, store, folder: folder.to_owned(), options, clock, anchor }))
+    }
+
+    /// Returns the sender of the number of the last act whose line is in the trail. The keeper
+    /// records each number.
+    pub(crate) fn acts(&self) -> watch::Sender<u64> {
+        self.acts.clone()
     }
 
     pub async fn run(mut self) {
-        let begun = self.clock.now();
+        let (begun, mut acts) = (self.clock.now(), self.acts.subscribe());
         let mut prune_at = begun;
         let (mut open, mut recorded) = (true, true);
         while open {
             tokio::select! {
                 changed = self.sealed.changed() => open = changed.is_ok(),
+                Ok(()) = acts.changed() => {}
                 () = tokio::time::sleep(RETRY), if !recorded => {}
                 () = self.clock.sleep_until(prune_at) => {}
             }
-            let newest = *self.sealed.borrow();
-            if self.anchor.newest != newest {
-                recorded = self.record(Anchor { newest, ..self.anchor }, recorded).await;
+            let anchor = Anchor { newest: *self.sealed.borrow(), acts: *acts.borrow(), ..self.anchor };
+            if self.anchor != anchor {
+                recorded = self.record(anchor, recorded).await;
             }
             let (now, is_due) = (self.clock.now(), self.clock.now() >= prune_at);
             if recorded {

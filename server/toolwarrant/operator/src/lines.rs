@@ -1,11 +1,13 @@
 //! The lines of acts in the audit trail. Start at [`ActLines::write`].
 //!
-//! An act is stored first. Its line follows, and then the store records that it has one. After a
-//! kill between these steps, the next process may write the line twice, and never misses one.
+//! An act is stored first. Its line follows, and then the store records the number of the last act
+//! with a line, next to the newest seal. After a kill between these steps, the next process
+//! continues after that number: it may write a line twice, and never misses one.
 
+use crate::keeping::AuditKeeper;
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::act::{Act, Changes, Operator, StoredAct};
@@ -50,19 +52,25 @@ impl ActLine<'_> {
     }
 }
 
+/// The lines of acts in the trail of this process.
 #[derive(Debug, Default)]
 pub struct ActLines {
-    queued: Mutex<Queued>,
+    /// The number of the last act whose line is queued.
+    queued: Mutex<u64>,
+    /// The number of the last act whose line is in its file.
+    written: watch::Sender<u64>,
     pub(crate) fails: AtomicBool,
 }
 
-#[derive(Debug, Default)]
-struct Queued {
-    last: u64,
-    unrecorded: Vec<u64>,
-}
-
 impl ActLines {
+    /// Continues after the acts whose lines are in the trail.
+    #[must_use]
+    pub fn of(keeper: &AuditKeeper) -> Self {
+        let written = keeper.acts();
+        let last = *written.borrow();
+        Self { queued: Mutex::new(last), written, fails: AtomicBool::default() }
+    }
+
     /// Returns true if all lines are in their files, which a full disk prevents.
     pub async fn write(
         &self,
@@ -72,8 +80,8 @@ impl ActLines {
     ) -> Result<bool, StoreError> {
         let mut queued = self.queued.lock().await;
         loop {
-            let acts = store.acts_without_line(queued.last, PAGE).await?;
-            for StoredAct { number, act, .. } in &acts {
+            let acts = store.acts_of_trail(*queued, PAGE).await?;
+            for StoredAct { number, act } in &acts {
                 let Act { id, at, operator, command, object, changes } = act;
                 let object = object.as_deref();
                 let (act_id, changes) = (Some(id.as_str()), Some(changes));
@@ -81,21 +89,19 @@ impl ActLines {
                 if !line.write(audit, clock.now()) {
                     return Ok(false);
                 }
-                queued.last = *number;
-                queued.unrecorded.push(*number);
+                *queued = *number;
             }
             if acts.len() < PAGE as usize {
                 break;
             }
         }
-        if queued.unrecorded.is_empty() {
+        if *self.written.borrow() == *queued {
             return Ok(true);
         }
-        if !audit.flush().await {
-            return Ok(false);
+        let is_written = audit.flush().await;
+        if is_written {
+            self.written.send_replace(*queued);
         }
-        store.put_lines_of_acts(queued.unrecorded.clone()).await?;
-        queued.unrecorded.clear();
-        Ok(true)
+        Ok(is_written)
     }
 }

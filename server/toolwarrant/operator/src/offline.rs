@@ -11,6 +11,7 @@ use crate::doctor;
 use crate::error::{OperatorError, describe_mismatch};
 use crate::flags;
 use crate::keeping::{AuditKeeper, AuditOptions};
+use crate::lines::ActLines;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
@@ -282,7 +283,7 @@ where
     let files = opened.files().await.map_err(OpenError::from)?;
     let ServiceParts { inventory, own, mut background, .. } = parts(folder, files).map_err(OpenError::Service)?;
     let reads = command.row().role == Role::View;
-    let trail = match reads {
+    let mut trail = match reads {
         true => None,
         false => Trail::open(folder, &opened.keyring, &opened.clock, opened.database.clone()).await,
     };
@@ -291,7 +292,10 @@ where
     }
     let identity = (names, catalogue, checks);
     let mut context = OperatorContext::new(identity, folder, (opened, shared), (inventory, own));
-    context.audit = trail.as_ref().map(|trail| trail.audit.handle());
+    if let Some(trail) = &mut trail {
+        context.audit = Some(trail.audit.handle());
+        context.lines = std::mem::take(&mut trail.lines);
+    }
     let background = Background::of_service(background);
     let answer = execute(&context, operator, command).await;
     background.stop().await;
@@ -309,6 +313,7 @@ where
 
 struct Trail {
     audit: Audit,
+    lines: ActLines,
     keeper: JoinHandle<()>,
 }
 
@@ -318,7 +323,9 @@ impl Trail {
         // A server may be told to keep more than the default.
         let options = AuditOptions { keep_bytes: u64::MAX, ..AuditOptions::default() };
         match AuditKeeper::start(&folder.join(AUDIT), keyring, clock.clone(), store, options).await {
-            Ok((audit, keeper)) => Some(Self { audit, keeper: tokio::spawn(keeper.run()) }),
+            Ok((audit, keeper)) => {
+                Some(Self { audit, lines: ActLines::of(&keeper), keeper: tokio::spawn(keeper.run()) })
+            }
             Err(error) => {
                 tracing::warn!(%error, "the audit trail cannot be written now; the next start writes what is missing");
                 None
@@ -327,7 +334,7 @@ impl Trail {
     }
 
     async fn close(self) {
-        let Self { audit, keeper } = self;
+        let Self { audit, lines: _, keeper } = self;
         let stopped = spawn_blocking(|| audit.stop()).await;
         if let Err(error) = stopped.and(keeper.await) {
             tracing::error!(%error, "the audit trail was not closed in order");

@@ -324,10 +324,10 @@ pub(crate) async fn requests(client: &Client) -> Result<Vec<RequestCount>, Store
     rows(client.query(sql, &[]).await)?.iter().map(count).collect()
 }
 
-/// Reads the newest first, and says of each act if its line is in this trail.
-pub(crate) async fn acts(client: &Client, trail: &str, filter: ActFilter) -> Result<Vec<StoredAct>, StoreError> {
+/// Reads the newest first.
+pub(crate) async fn acts(client: &Client, filter: ActFilter) -> Result<Vec<StoredAct>, StoreError> {
     let ActFilter { id, operator, object, command, since, until, before, limit } = filter;
-    let sql = "SELECT number, act, has_line AND trail = $9 AS has_line FROM act
+    let sql = "SELECT number, act FROM act
                WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR operator = $2)
                  AND ($3::text IS NULL OR object = $3)
                  AND ($4::text IS NULL OR starts_with(command || ' ', $4 || ' '))
@@ -335,19 +335,18 @@ pub(crate) async fn acts(client: &Client, trail: &str, filter: ActFilter) -> Res
     let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));
     let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
     let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-        &[&id, &operator, &object, &command, &since, &until, &before, &i64::from(limit), &trail];
+        &[&id, &operator, &object, &command, &since, &until, &before, &i64::from(limit)];
     rows(client.query(sql, parameters).await)?.iter().map(read_act).collect()
 }
 
 /// Reads the oldest first.
-pub(crate) async fn acts_without_line(
+pub(crate) async fn acts_of_trail(
     client: &Client,
     trail: &str,
     after: u64,
     limit: u32,
 ) -> Result<Vec<StoredAct>, StoreError> {
-    let sql = "SELECT number, act, has_line FROM act WHERE NOT has_line AND number > $1 AND trail = $3
-               ORDER BY number LIMIT $2";
+    let sql = "SELECT number, act FROM act WHERE number > $1 AND trail = $3 ORDER BY number LIMIT $2";
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     rows(client.query(sql, &[&after, &i64::from(limit), &trail]).await)?.iter().map(read_act).collect()
 }
@@ -356,5 +355,5 @@ fn read_act(row: &Row) -> Result<StoredAct, StoreError> {
     let number: i64 = get(row, "number")?;
     let broken = |error| StoreError::Corrupt(format!("the act {number} cannot be read: {error}"));
     let act = json::read(get(row, "act")?).map_err(broken)?;
-    Ok(StoredAct { number: number.cast_unsigned(), act, has_line: get(row, "has_line")? })
+    Ok(StoredAct { number: number.cast_unsigned(), act })
 }

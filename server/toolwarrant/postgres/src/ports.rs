@@ -8,7 +8,6 @@ use crate::lane::{self, LaneFacts, Parameter};
 use crate::prepared::PreparedClient;
 use crate::single::WriteStatement;
 use crate::{Postgres, directory, partitions, reads, rules, runs};
-use serde::de::IgnoredAny;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,12 +188,11 @@ impl Postgres {
 fn parse_anchor(text: &str) -> Result<Anchor, StoreError> {
     let broken = || StoreError::Corrupt("the anchor of an audit trail cannot be read".to_owned());
     let head = |number, hash: &str| Some(Head { number, hash: hex::decode(hash)?.as_slice().try_into().ok()? });
-    // The last two values are not used.
-    let (newest, newest_hash, pruned, pruned_hash, ..): (u64, String, u64, String, IgnoredAny, IgnoredAny) =
+    let (newest, newest_hash, pruned, pruned_hash, acts): (u64, String, u64, String, u64) =
         json::read(text).map_err(|_| broken())?;
     let newest = head(newest, &newest_hash).ok_or_else(broken)?;
     let pruned = head(pruned, &pruned_hash).ok_or_else(broken)?;
-    Ok(Anchor { newest, pruned })
+    Ok(Anchor { newest, pruned, acts })
 }
 
 impl AuditStore for Postgres {
@@ -205,11 +203,11 @@ impl AuditStore for Postgres {
         })
     }
 
-    fn put_audit_anchor(&self, Anchor { newest, pruned }: Anchor) -> Stored<'_, ()> {
+    fn put_audit_anchor(&self, Anchor { newest, pruned, acts }: Anchor) -> Stored<'_, ()> {
         Box::pin(async move {
             let head = |head: &Head| (head.number, hex::encode(&head.hash));
             let ((newest, newest_hash), (pruned, pruned_hash)) = (head(&newest), head(&pruned));
-            let anchor = json(&(newest, newest_hash, pruned, pruned_hash, "", 0));
+            let anchor = json(&(newest, newest_hash, pruned, pruned_hash, acts));
             let anchor = anchor.map_err(|error| StoreError::Unavailable(error.to_string()))?;
             let sql = ", put AS (
                     INSERT INTO audit_anchor SELECT $4, $5 FROM turn
@@ -279,26 +277,16 @@ impl DirectoryStore for Postgres {
     fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
         Box::pin(self.reader.read(move |client| {
             let filter = filter.clone();
-            async move { directory::acts(&client, &self.trail, filter).await }
+            async move { directory::acts(&client, filter).await }
         }))
     }
 
-    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
+    fn acts_of_trail(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
         let trail = &*self.trail;
         let page = move |client: Arc<PreparedClient>| async move {
-            directory::acts_without_line(&client, trail, after, limit).await
+            directory::acts_of_trail(&client, trail, after, limit).await
         };
         Box::pin(self.reader.read(page))
-    }
-
-    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
-        Box::pin(async move {
-            let numbers: Vec<_> = numbers.into_iter().map(u64::cast_signed).collect();
-            let sql = ", put AS (UPDATE act SET has_line = true FROM turn WHERE number = ANY($4))
-                SELECT one, NULL::bigint AS answer FROM turn";
-            let parameters = move || -> Vec<Parameter> { vec![Box::new(numbers.clone())] };
-            self.write(WriteStatement::new(sql, parameters)).await.map(drop)
-        })
     }
 }
 

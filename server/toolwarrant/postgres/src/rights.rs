@@ -24,7 +24,7 @@ const RIGHTS: [(&str, &str); 19] = [
     ("unconfirmed_key", "SELECT, INSERT, UPDATE, DELETE"),
     ("secret_use", "SELECT, INSERT, UPDATE"),
     ("request_count", "SELECT, INSERT, UPDATE, DELETE"),
-    ("act", "SELECT, INSERT, UPDATE"),
+    ("act", "SELECT, INSERT"),
     ("audit_anchor", "SELECT, INSERT, UPDATE"),
     ("file", "SELECT, INSERT, UPDATE"),
 ];

@@ -154,7 +154,6 @@ pub(crate) async fn figures(client: &Client) -> Result<Vec<Figure>, StoreError> 
         ("deduplication keys", "SELECT count(*) AS rows, min(until) AS oldest FROM mark"),
         ("ledger", "SELECT count(*) AS rows, min(at) AS oldest FROM ledger"),
         ("acts", "SELECT count(*) AS rows, min(at) AS oldest FROM act"),
-        ("acts without a line", "SELECT count(*) AS rows, min(at) AS oldest FROM act WHERE NOT has_line"),
     ] {
         let found = rows(client.query(sql, &[]).await)?;
         let row = found.first().ok_or_else(|| StoreError::Corrupt(format!("{what} cannot be counted")))?;

@@ -65,7 +65,7 @@ pub(crate) const LANDS: &str =
 const SYNCHRONOUS: &str = "(current_setting('synchronous_standby_names') <> ''
     AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))";
 
-pub const LAYOUT: i32 = 3;
+pub const LAYOUT: i32 = 4;
 
 pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
     let (age, remedy) = match layout.cmp(&LAYOUT) {

@@ -195,11 +195,10 @@ CREATE TABLE act (
     command  text    NOT NULL,
     object   text,
     act      text    NOT NULL,
-    trail    text    NOT NULL,
-    has_line boolean NOT NULL DEFAULT false
+    trail    text    NOT NULL
 );
 CREATE INDEX ix_act_object ON act (object, number) WHERE object IS NOT NULL;
-CREATE INDEX ix_act_without_line ON act (trail, number) WHERE NOT has_line;
+CREATE INDEX ix_act_trail ON act (trail, number);
 
 -- The newest seal of each audit trail, as JSON. Each replica has a trail.
 CREATE TABLE audit_anchor (

@@ -40,7 +40,9 @@ use toolwarrant_operator::metrics::StatusSources;
 use toolwarrant_operator::offline::ServiceParts;
 use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
-use toolwarrant_operator::{Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions};
+use toolwarrant_operator::{
+    ActLines, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
+};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::{Engine, OwnTasks};
 use toolwarrant_tasks::executor::Executor;
@@ -217,6 +219,7 @@ impl Start {
             });
             let console = open_console(Console::new(catalogue, clock.clone(), Random::System, groups), place)?;
             context.audit = Some(audit.clone());
+            context.lines = ActLines::of(&keeper);
             context.server = Some(status.clone());
             context.console = Some(console.clone());
             let context = Arc::new(context);

@@ -23,7 +23,7 @@ pub(super) fn acts(db: &Connection, filter: &ActFilter) -> Result<Vec<StoredAct>
     let by_object = if object.is_some() { "object = ?1" } else { "?1 IS NULL" };
     let by_id = if id.is_some() { "id = ?8" } else { "?8 IS NULL" };
     let sql = format!(
-        "SELECT number, act, has_line FROM act WHERE {by_object} AND {by_id} AND (?2 IS NULL OR operator = ?2)
+        "SELECT number, act FROM act WHERE {by_object} AND {by_id} AND (?2 IS NULL OR operator = ?2)
              AND (?3 IS NULL OR substr(command || ' ', 1, length(?3) + 1) = ?3 || ' ')
              AND at >= ?4 AND at < ?5 AND number < ?6 ORDER BY number DESC LIMIT ?7"
     );
@@ -36,27 +36,19 @@ pub(super) fn acts(db: &Connection, filter: &ActFilter) -> Result<Vec<StoredAct>
         .collect()
 }
 
-pub(super) fn without_line(db: &Connection, after: u64, limit: u32) -> Result<Vec<StoredAct>, Fault> {
-    let sql = "SELECT number, act, has_line FROM act WHERE has_line = 0 AND number > ?1 ORDER BY number LIMIT ?2";
+pub(super) fn after(db: &Connection, after: u64, limit: u32) -> Result<Vec<StoredAct>, Fault> {
+    let sql = "SELECT number, act FROM act WHERE number > ?1 ORDER BY number LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
     let rows =
         select.query_and_then((i64::try_from(after).unwrap_or(i64::MAX), limit), |row| read("act", row, columns))?;
     rows.map(|row| read_act(row?)).collect()
 }
 
-pub(super) fn put_lines(db: &Connection, numbers: &[u64]) -> Result<(), Fault> {
-    for number in numbers {
-        let number = i64::try_from(*number).unwrap_or(i64::MAX);
-        db.prepare_cached("UPDATE act SET has_line = 1 WHERE number = ?1")?.execute([number])?;
-    }
-    Ok(())
-}
-
-fn columns(row: &Row<'_>) -> rusqlite::Result<(i64, String, bool)> {
+fn columns(row: &Row<'_>) -> rusqlite::Result<(i64, String)> {
     row.try_into()
 }
 
-fn read_act((number, act, has_line): (i64, String, bool)) -> Result<StoredAct, Fault> {
+fn read_act((number, act): (i64, String)) -> Result<StoredAct, Fault> {
     let broken = |error| Fault::corrupt(format!("the act {number} cannot be read: {error}"));
-    Ok(StoredAct { number: number.cast_unsigned(), act: json::read(&act).map_err(broken)?, has_line })
+    Ok(StoredAct { number: number.cast_unsigned(), act: json::read(&act).map_err(broken)? })
 }

@@ -16,22 +16,23 @@ pub(super) const TASKS_MAX: u64 = 5_000_000;
 pub(super) type CoolDownKey = (String, String);
 
 pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
-    let sql = "SELECT one, newest_number, newest_hash, pruned_number, pruned_hash FROM audit_anchor";
+    let sql = "SELECT one, newest_number, newest_hash, pruned_number, pruned_hash, acts FROM audit_anchor";
     let number = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
     let found = |row: &Row<'_>| {
         Ok(Anchor {
             newest: Head { number: number(row, 1)?, hash: row.get(2)? },
             pruned: Head { number: number(row, 3)?, hash: row.get(4)? },
+            acts: number(row, 5)?,
         })
     };
     db.prepare_cached(sql)?.query_and_then([], |row| read("audit_anchor", row, found))?.next().transpose()
 }
 
 pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> {
-    let Anchor { newest, pruned } = anchor;
-    let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, '', 0)";
-    let [newest_number, pruned_number] = [newest.number, pruned.number].map(u64::cast_signed);
-    db.prepare_cached(sql)?.execute((newest_number, newest.hash, pruned_number, pruned.hash))?;
+    let Anchor { newest, pruned, acts } = anchor;
+    let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, ?5)";
+    let [newest_number, pruned_number, acts] = [newest.number, pruned.number, *acts].map(u64::cast_signed);
+    db.prepare_cached(sql)?.execute((newest_number, newest.hash, pruned_number, pruned.hash, acts))?;
     Ok(())
 }
 
@@ -99,7 +100,6 @@ pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
         ("deduplication keys", "SELECT count(*), min(until) FROM mark"),
         ("ledger", "SELECT count(*), min(at) FROM ledger"),
         ("acts", "SELECT count(*), min(at) FROM act"),
-        ("acts without a line", "SELECT count(*), min(at) FROM act WHERE has_line = 0"),
     ]
     .into_iter()
     .map(|(what, sql)| {

@@ -270,12 +270,8 @@ impl DirectoryStore for Sqlite {
         self.readers.read(move |db| acts::acts(db, &filter))
     }
 
-    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
-        self.readers.read(move |db| acts::without_line(db, after, limit))
-    }
-
-    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
-        self.writer.write(move |db| acts::put_lines(db, &numbers))
+    fn acts_of_trail(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
+        self.readers.read(move |db| acts::after(db, after, limit))
     }
 }
 

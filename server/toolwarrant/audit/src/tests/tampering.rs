@@ -15,7 +15,7 @@ impl Sealed {
     /// Makes seals 1 to 9: three for each day, each over two lines.
     fn new(name: &str) -> Self {
         let scratch = Scratch::new(name);
-        let mut sealed = Self { scratch, anchor: Anchor { newest: Head::START, pruned: Head::START } };
+        let mut sealed = Self { scratch, anchor: Anchor { newest: Head::START, pruned: Head::START, acts: 0 } };
         for day in 0..3 {
             for _ in 0..3 {
                 sealed.run(NOON.plus(2 * HALF_DAY * day), 2);

@@ -35,18 +35,17 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Found {
     let anchor = store.audit_anchor().await?;
     let whole = whole && anchor.is_some_and(|anchor| anchor.pruned.number == 0);
     let since = oldest.filter(|_| !whole).map(|oldest| oldest.plus(LINE_DELAY));
-    let mut filter = ActFilter { since, limit: PAGE, ..ActFilter::default() };
-    let mut found = Vec::new();
+    let written = anchor.map_or(0, |anchor| anchor.acts);
+    let (mut found, mut after) = (Vec::new(), 0);
     loop {
-        let page = store.acts(filter.clone()).await?;
-        for StoredAct { act, has_line, .. } in &page {
-            if lines.remove(&act.id).is_none() && *has_line {
+        let page = store.acts_of_trail(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.number;
+        for StoredAct { act, number } in &page {
+            let is_old = since.is_some_and(|since| act.at < since);
+            if lines.remove(&act.id).is_none() && *number <= written && !is_old {
                 found.push(format!("{} has no line in the audit trail", act.id));
             }
-        }
-        match page.last() {
-            Some(last) if page.len() == PAGE as usize => filter.before = Some(last.number),
-            _ => break,
         }
     }
     // These acts are older than the lines that were read, or do not exist. Some from before a
