@@ -6,18 +6,17 @@
 //! is open to everybody, so it sends no byte in answer to a request for any other path and does not
 //! log it. Start at [`CallbackListener::bind`].
 
-use crate::edge::{ConnectionLimiter, ConnectionPermit, Limits};
+use crate::edge::{self, ConnectionLimiter, ConnectionPermit, Limits};
 use std::collections::HashMap;
 use std::io::{self, Error};
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, ignore_poison};
 
@@ -30,8 +29,6 @@ const CONNECTIONS_PER_ADDRESS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const HEAD_BYTES: usize = 2 * 1024;
-
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Some clients accept only status 200 as success.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
@@ -106,32 +103,9 @@ impl CallbackListener {
     /// Answers requests until `stop`, or until the future is dropped. All of its tasks end with it.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, limiter, paths } = self;
-        let (mut connections, mut failing) = (JoinSet::new(), false);
-        let mut stop = pin!(stop);
-        loop {
-            let accepted = tokio::select! {
-                () = &mut stop => break,
-                Some(_) = connections.join_next() => continue,
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    failing = false;
-                    if let Some(permit) = limiter.admit(peer.ip()).await {
-                        let patience = limiter.limits.head;
-                        connections.spawn(drive(stream, peer.ip(), permit, Arc::clone(&paths), patience));
-                    }
-                }
-                Err(error) => {
-                    // Logged once, because the failure may repeat with each connection.
-                    if !failing {
-                        tracing::warn!(%error, "the callback listener cannot accept a connection; trying again");
-                    }
-                    failing = true;
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        let (mut connections, patience) = (JoinSet::new(), limiter.limits.head);
+        let drive = |stream, peer, permit| drive(stream, peer, permit, Arc::clone(&paths), patience);
+        edge::accept(&listener, &limiter, &mut connections, drive, stop).await;
         connections.shutdown().await;
     }
 }

@@ -83,10 +83,31 @@ pub async fn serve(
             }
         });
     }
+    let drive = |stream, peer, permit| {
+        let tls = tls.as_ref().map(|tls| tls.acceptor());
+        server.clone().drive(stream, tls, peer, permit)
+    };
+    accept(&listener, &limiter, &mut connections, drive, stop).await;
+    drop((running, listener));
+    let drained = timeout(limiter.limits.grace, async { while connections.join_next().await.is_some() {} });
+    if drained.await.is_err() {
+        tracing::warn!(connections = connections.len(), "the grace period is over; dropped requests in flight");
+    }
+    connections.shutdown().await;
+}
+
+/// Drives each connection that the limiter admits, until `stop`.
+pub(crate) async fn accept<L: Listen, D: Future<Output = ()> + Send + 'static>(
+    listener: &L,
+    limiter: &Arc<ConnectionLimiter>,
+    connections: &mut JoinSet<()>,
+    mut drive: impl FnMut(L::Stream, IpAddr, ConnectionPermit) -> D,
+    stop: impl Future<Output = ()>,
+) {
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
-            () = &mut stop => break,
+            () = &mut stop => return,
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
@@ -94,19 +115,12 @@ pub async fn serve(
             Ok((stream, peer)) => {
                 // An answer would cost what the limit saves.
                 if let Some(permit) = limiter.admit(peer).await {
-                    let tls = tls.as_ref().map(|tls| tls.acceptor());
-                    connections.spawn(server.clone().drive(stream, tls, peer, permit));
+                    connections.spawn(drive(stream, peer, permit));
                 }
             }
             Err(error) => pause_after(&error).await,
         }
     }
-    drop((running, listener));
-    let drained = timeout(limiter.limits.grace, async { while connections.join_next().await.is_some() {} });
-    if drained.await.is_err() {
-        tracing::warn!(connections = connections.len(), "the grace period is over; dropped requests in flight");
-    }
-    connections.shutdown().await;
 }
 
 /// Pauses after a failure that would repeat at once, such as a process without a free file
