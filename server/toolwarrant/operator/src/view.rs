@@ -268,6 +268,18 @@ macro_rules! texts {
 }
 texts!(str String bool IpAddr RunState ListCommand);
 
+impl Show for Remark {
+    fn show(&self) -> AnswerView {
+        self.as_str().show()
+    }
+}
+
+impl Show for UpstreamReport {
+    fn show(&self) -> AnswerView {
+        self.as_str().show()
+    }
+}
+
 macro_rules! numbers {
     ($($type:ty)*) => {
         $(impl Show for $type {
@@ -278,12 +290,6 @@ macro_rules! numbers {
     };
 }
 numbers!(u8 u32 u64 usize);
-
-impl Show for Remark {
-    fn show(&self) -> AnswerView {
-        self.as_str().show()
-    }
-}
 
 impl Show for PathBuf {
     fn show(&self) -> AnswerView {
@@ -311,12 +317,6 @@ impl Show for Role {
 impl Show for TaskStatus {
     fn show(&self) -> AnswerView {
         AnswerView::Word(self.as_str().to_owned(), Tone::of(*self))
-    }
-}
-
-impl Show for UpstreamReport {
-    fn show(&self) -> AnswerView {
-        self.as_str().show()
     }
 }
 
@@ -383,24 +383,23 @@ impl<K: AsRef<str>, V: Show> Show for BTreeMap<K, V> {
     }
 }
 
-impl<T: Show + ?Sized> Show for &T {
-    fn facts(&self) -> Vec<Fact> {
-        (**self).facts()
-    }
+macro_rules! pointers {
+    ($([$($generic:tt)*] $type:ty;)*) => {
+        $(impl<$($generic)*> Show for $type {
+            fn facts(&self) -> Vec<Fact> {
+                (**self).facts()
+            }
 
-    fn show(&self) -> AnswerView {
-        (**self).show()
-    }
+            fn show(&self) -> AnswerView {
+                (**self).show()
+            }
+        })*
+    };
 }
-
-impl<T: Show> Show for Box<T> {
-    fn facts(&self) -> Vec<Fact> {
-        (**self).facts()
-    }
-
-    fn show(&self) -> AnswerView {
-        (**self).show()
-    }
+pointers! {
+    [T: Show + ?Sized] &T;
+    [T: Show] Box<T>;
+    [T: Show] Vec<T>;
 }
 
 impl<T: Show> Show for Option<T> {
@@ -420,11 +419,5 @@ impl<T: Show> Show for [T] {
             Some(row) if !row.is_empty() => AnswerView::Table(Table::of(rows)),
             _ => AnswerView::List(self.iter().map(Show::show).collect()),
         }
-    }
-}
-
-impl<T: Show> Show for Vec<T> {
-    fn show(&self) -> AnswerView {
-        self.as_slice().show()
     }
 }

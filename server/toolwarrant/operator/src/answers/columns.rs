@@ -10,13 +10,17 @@ use super::{
 use crate::backup::BackupAnswer;
 use crate::history::Counts;
 use crate::restore::{RestoreAnswer, RestoredApplication};
-use crate::view::{AnswerView, Fact, Show, Tone, columns, meaning, name_fact};
+use crate::view::{AnswerView, Fact, Show, Tone, columns, name_fact};
 use toolwarrant_core::tasks::Evidence;
 use toolwarrant_postgres::ReplicaRun;
 use toolwarrant_tasks::history::{LedgerEntry, TaskHistory, TimelineRow};
 
 columns! {
     ActMade { act_id: id, note }
+    ApplicationFacts { name, id: application, permissions, suspended_at, labels, sees: all }
+    change ApplicationAnswer {
+        application: all, requests_per_minute, requests_in_last_minute, created_at, keys: any, latest_acts, made: all,
+    }
     ListedApplication { application: all, live_keys, requests_per_minute }
     change KeyAnswer {
         key_id: key, application, state, live_secrets, created_at, expires_at, last_used_at, last_used_from, labels,
@@ -78,20 +82,6 @@ impl<T: Show> Show for WithAct<T> {
     }
 }
 
-impl Show for ApplicationFacts {
-    fn facts(&self) -> Vec<Fact> {
-        let Self { name, id, permissions, suspended_at, labels, sees } = self;
-        let facts = [
-            ("name", name.show()),
-            ("id", meaning::application(id)),
-            ("permissions", permissions.show()),
-            ("suspended_at", suspended_at.show()),
-            ("labels", labels.show()),
-        ];
-        facts.into_iter().map(|(name, view)| name_fact(name, view)).chain(sees.facts()).collect()
-    }
-}
-
 impl Show for SeenTargets {
     fn show(&self) -> AnswerView {
         match self {
@@ -99,28 +89,6 @@ impl Show for SeenTargets {
             Self::Count(count) => count.show(),
             Self::Terms(terms) => terms.show(),
         }
-    }
-}
-
-/// The answer to a change has neither the keys nor the usage.
-impl Show for ApplicationAnswer {
-    fn facts(&self) -> Vec<Fact> {
-        let Self { application, requests_per_minute, requests_in_last_minute, created_at, keys, latest_acts, made } =
-            self;
-        let used = requests_in_last_minute.filter(|_| made.is_none());
-        let more = [
-            ("requests_per_minute", requests_per_minute.show()),
-            ("requests_in_last_minute", used.show()),
-            ("created_at", created_at.show()),
-            ("keys", if made.is_none() { keys.show() } else { AnswerView::Absent }),
-            ("latest_acts", latest_acts.show()),
-        ];
-        let more = more.into_iter().map(|(name, view)| name_fact(name, view));
-        application.facts().into_iter().chain(more).chain(made.facts()).collect()
-    }
-
-    fn show(&self) -> AnswerView {
-        if self.made.is_some() { AnswerView::of_change(self.facts()) } else { AnswerView::Facts(self.facts()) }
     }
 }
 

@@ -192,6 +192,7 @@ pub(super) async fn change_and_show(
 async fn show_changed(context: &OperatorContext, changed: Changed) -> Result<Box<ApplicationAnswer>, OperatorError> {
     let mut shown = show(context, &changed.object).await?;
     shown.made = Some(describe_act(changed));
+    shown.requests_in_last_minute = None;
     Ok(shown)
 }
 
