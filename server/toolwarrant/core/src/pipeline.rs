@@ -453,5 +453,7 @@ fn task_answer(call: &Call<'_>, task: WriteAnswer) -> Result<Answer, Failure> {
     let shown = WriteResult { task: &task, catalogue: call.catalogue, tool: call.tool, reader };
     let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
     let WriteAnswer { task_id, accepted_at, hit, matches, .. } = task;
-    Ok(answer.of_task(AnsweredTask { id: task_id, accepted_at, is_new: !hit, is_same: matches }))
+    let (status, finished_at) = (tasks::TaskStatus::Dispatched, None);
+    let created_at = accepted_at;
+    Ok(answer.of_task(AnsweredTask { id: task_id, status, created_at, finished_at, is_new: !hit, is_same: matches }))
 }

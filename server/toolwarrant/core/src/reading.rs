@@ -4,7 +4,7 @@ use crate::catalogue::{Catalogue, PermissionSet};
 use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
-use crate::reply::Answer;
+use crate::reply::{Answer, AnsweredTask, Frame};
 use crate::tasks::{Evidence, Refund, TaskReadError, TaskStatus, TaskView, UpstreamReport};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -30,7 +30,11 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
                 TaskResult::of(call, &told).ok_or_else(|| internal_failure(call, "it does not fit the contract"))?;
             // The engine shows only tasks that the caller made or on targets that it sees.
             let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
-            Ok(Outcome::Answer(answer))
+            // Other frames leave as they are.
+            Ok(Outcome::Answer(match Frame::from(call) {
+                Frame::Plain => answer.of_task(name_task(told)),
+                Frame::Text { .. } => answer,
+            }))
         }
         Err(TaskReadError::NotFound) => {
             let what =
@@ -40,6 +44,10 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
         }
         Err(TaskReadError::Broken(why)) => Err(internal_failure(call, &why)),
     }
+}
+
+fn name_task(TaskView { id, status, created_at, finished_at, .. }: TaskView) -> AnsweredTask {
+    AnsweredTask { id, status, created_at, finished_at, is_new: false, is_same: false }
 }
 
 fn internal_failure(call: &Call<'_>, why: &str) -> Failure {

@@ -18,6 +18,7 @@ pub(crate) use recipient::{Sight, find_refused};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 
+use crate::tasks::TaskStatus;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::Error;
@@ -69,11 +70,13 @@ pub struct Answer {
     once: bool,
 }
 
-/// The task that a call made, or that it repeats.
+/// The task that a call made, repeats or reads.
 #[derive(Debug)]
 pub struct AnsweredTask {
     pub id: String,
-    pub accepted_at: Timestamp,
+    pub status: TaskStatus,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
     pub is_new: bool,
     /// True if it has the tool, target and arguments of the call.
     pub is_same: bool,
@@ -112,7 +115,7 @@ impl Answer {
         self.once
     }
 
-    /// Returns the task that the call made, or that it repeats.
+    /// Returns the task that the call made, repeats, or reads for plain JSON.
     #[must_use]
     pub fn task(&self) -> Option<&AnsweredTask> {
         self.task.as_deref()

@@ -7,7 +7,8 @@
 
 use super::answers::{Answers, EXTENSION};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::Error;
 use serde_json::json;
 use serde_json::value::RawValue;
 use toolwarrant_base::clock::Timestamp;
@@ -17,7 +18,7 @@ use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::reply::{Answer, AnsweredTask};
 use toolwarrant_core::revision::Revision;
-use toolwarrant_core::tasks::{KEPT, TaskStatus};
+use toolwarrant_core::tasks::KEPT;
 
 /// Returns true if an application with these permissions can make tasks and read them.
 pub(super) fn is_offered(catalogue: &Catalogue, permissions: PermissionSet) -> bool {
@@ -50,9 +51,7 @@ pub(super) fn write_call(
     (id, revision): (&str, Revision),
     answer: Answer,
 ) -> serde_json::Result<Answer> {
-    let made = answer.task().filter(|task| task.is_same).map(|AnsweredTask { id, accepted_at, .. }| {
-        members(catalogue, id, TaskStatus::Dispatched, (*accepted_at, None))
-    });
+    let made = answer.task().filter(|task| task.is_same).map(|task| members(catalogue, task));
     let json = Bytes::from(answer);
     let told: &RawValue = json::read_bytes(&json)?;
     match made {
@@ -68,29 +67,16 @@ pub(super) fn write_task(
     id: &str,
     answer: Answer,
 ) -> serde_json::Result<Answer> {
-    #[derive(Deserialize)]
-    struct Read<'a> {
-        task_id: &'a str,
-        status: TaskStatus,
-        created_at: Timestamp,
-        finished_at: Option<Timestamp>,
-    }
-    let json = Bytes::from(answer);
-    let Read { task_id, status, created_at, finished_at } = json::read_bytes(&json)?;
-    let members = members(catalogue, task_id, status, (created_at, finished_at))?;
-    match status.is_terminal() {
-        true => answers.task_with_result(id, &members, json::read_bytes(&json)?),
+    let task = answer.task().ok_or_else(|| serde_json::Error::custom("the answer has no task"))?;
+    let (members, has_ended) = (members(catalogue, task)?, task.status.is_terminal());
+    match has_ended {
+        true => answers.task_with_result(id, &members, json::read_bytes(&Bytes::from(answer))?),
         false => Ok(answers.task(id, &members)),
     }
 }
 
 /// Returns the members of a task as JSON, without its braces.
-fn members(
-    catalogue: &Catalogue,
-    task_id: &str,
-    status: TaskStatus,
-    (created_at, finished_at): (Timestamp, Option<Timestamp>),
-) -> serde_json::Result<String> {
+fn members(catalogue: &Catalogue, task: &AnsweredTask) -> serde_json::Result<String> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct TaskMembers<'a> {
@@ -102,11 +88,12 @@ fn members(
         ttl_ms: u128,
         poll_interval_ms: u64,
     }
+    let AnsweredTask { id: task_id, status, created_at, finished_at, .. } = task;
     let (protocol_status, status_message) = match status.is_terminal() {
         true => ("completed", status.def(catalogue).map_or("", |state| state.meaning).into()),
         false => ("working", catalogue.phrases.under_way.for_reader(PermissionSet::NONE)),
     };
-    let last_updated_at = finished_at.unwrap_or(created_at);
+    let (created_at, last_updated_at) = (*created_at, finished_at.unwrap_or(*created_at));
     let members = serde_json::to_string(&TaskMembers {
         task_id,
         status: protocol_status,
