@@ -1,7 +1,7 @@
 //! Names: a type name has one meaning, and the name of a function says what it does or returns.
 
 use super::{all_files, assert_none, display, place_lines, read, root};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// For fields, and for functions that return a `bool`. None ends in `ed`.
@@ -24,6 +24,24 @@ fn a_public_type_name_has_one_meaning_and_a_private_one_has_one_in_its_crate() {
     }
     let several = places.into_iter().filter(|(_, places)| places.len() > 1);
     assert_none(several.map(|((_, name), places)| (name, format!("is declared at {}", places.join(" and ")))));
+}
+
+/// The names that crates share. Fewer is better.
+const SHARED_NAMES_MAX: usize = 35;
+
+#[test]
+fn few_names_of_a_crate_stand_in_another_one() {
+    let mut crates = BTreeMap::<String, BTreeSet<String>>::new();
+    for path in sources() {
+        for (_, line) in place_lines(&path, &read(&path)) {
+            let words = line.trim_start().replacen("pub(crate) ", "pub ", 1);
+            if let Some((true, name)) = type_name(&words) {
+                crates.entry(name.to_owned()).or_default().insert(crate_of(&path));
+            }
+        }
+    }
+    crates.retain(|_, crates| crates.len() > 1);
+    assert!(crates.len() <= SHARED_NAMES_MAX, "{} names: {crates:#?}", crates.len());
 }
 
 #[test]

@@ -111,12 +111,12 @@ pub const ACT_PREFIX: &str = "act_";
 
 /// Differences by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Changes(BTreeMap<String, Difference>);
+pub struct Changes(BTreeMap<String, FieldChange>);
 
 /// The difference of a value, or of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Difference {
+pub enum FieldChange {
     Value { before: Value, after: Value },
     List { added: Vec<Value>, removed: Vec<Value> },
 }
@@ -145,12 +145,12 @@ impl Changes {
     }
 
     #[must_use]
-    pub fn differences(&self) -> &BTreeMap<String, Difference> {
+    pub fn differences(&self) -> &BTreeMap<String, FieldChange> {
         &self.0
     }
 }
 
-fn difference(before: &Value, after: &Value) -> Difference {
+fn difference(before: &Value, after: &Value) -> FieldChange {
     let lists = [before, after].map(|value| match value {
         Value::Array(items) => Some(items.as_slice()),
         Value::Null => Some(&[][..]),
@@ -163,9 +163,9 @@ fn difference(before: &Value, after: &Value) -> Difference {
                 let rest = all.iter().filter(|item| item.as_str().is_none_or(|item| !others.contains(item)));
                 rest.cloned().collect()
             };
-            Difference::List { added: without(after, before), removed: without(before, after) }
+            FieldChange::List { added: without(after, before), removed: without(before, after) }
         }
-        _ => Difference::Value { before: before.clone(), after: after.clone() },
+        _ => FieldChange::Value { before: before.clone(), after: after.clone() },
     }
 }
 

@@ -2,7 +2,7 @@
 //! responses with JSON.
 
 use crate::edge::{self, AuthThrottle, BodyError, HostOriginPolicy, Limits, Peer};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::ids::{REQUEST_ID, RequestIds};
 use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -47,7 +47,7 @@ impl<H: Handlers> Context<H> {
     }
 }
 
-pub(crate) fn check_type<'a, H: Handlers>(head: impl Into<Head<'a>>) -> Result<(), Failure> {
+pub(crate) fn check_type<'a, H: Handlers>(head: impl Into<RequestHead<'a>>) -> Result<(), Failure> {
     let head = head.into();
     let role = H::CATALOGUE.roles.unsupported_media_type;
     let encoding = head.content_encoding.at_most_once();
@@ -62,7 +62,7 @@ pub(crate) fn check_type<'a, H: Handlers>(head: impl Into<Head<'a>>) -> Result<(
     }
 }
 
-fn is_json(head: Head<'_>) -> bool {
+fn is_json(head: RequestHead<'_>) -> bool {
     let Some(Some(declared)) = head.content_type.at_most_once() else { return false };
     let is_essence = |text: &str| text.split(';').next().is_some_and(|text| text.trim().eq_ignore_ascii_case(ESSENCE));
     declared == ESSENCE || declared.to_str().is_ok_and(is_essence)

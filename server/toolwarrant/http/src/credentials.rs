@@ -1,13 +1,13 @@
 //! Reads credentials from a request: the headers `X-Api-Key` and `X-Api-Secret`, or one bearer
 //! token. The pipeline decides whether they are valid.
 
-use crate::head::Head;
+use crate::head::RequestHead;
 use axum::http::header::HeaderValue;
 use toolwarrant_core::access::Credentials;
 
 /// Reads both headers if both are present, otherwise the bearer token.
-pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
-    let Head { authorization, api_key, api_secret, .. } = head.into();
+pub(crate) fn read<'a>(head: impl Into<RequestHead<'a>>) -> Option<Credentials<'a>> {
+    let RequestHead { authorization, api_key, api_secret, .. } = head.into();
     let key_id = api_key.at_most_once()?;
     let secret = api_secret.at_most_once()?;
     if let (Some(key_id), Some(secret)) = (key_id, secret) {

@@ -3,7 +3,7 @@
 use axum::http::header::{HeaderMap, HeaderValue};
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Head<'a> {
+pub(crate) struct RequestHead<'a> {
     pub(crate) host: HeaderCount<'a>,
     pub(crate) origin: HeaderCount<'a>,
     pub(crate) content_type: HeaderCount<'a>,
@@ -22,7 +22,7 @@ pub(crate) enum HeaderCount<'a> {
     Repeatedly(&'a HeaderValue),
 }
 
-impl<'a> From<&'a HeaderMap> for Head<'a> {
+impl<'a> From<&'a HeaderMap> for RequestHead<'a> {
     fn from(headers: &'a HeaderMap) -> Self {
         let mut head = Self::default();
         for (name, value) in headers {

@@ -1,6 +1,6 @@
 //! Ids of requests: a client and an operator use them to refer to the same request.
 
-use crate::head::Head;
+use crate::head::RequestHead;
 use axum::http::header::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ impl RequestIds {
         Self { process: format!("{process:08x}-"), last: AtomicU64::default() }
     }
 
-    pub(crate) fn of<'a>(&self, head: impl Into<Head<'a>>) -> HeaderValue {
+    pub(crate) fn of<'a>(&self, head: impl Into<RequestHead<'a>>) -> HeaderValue {
         let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
         match head.into().request_id.first() {
             Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),

@@ -17,7 +17,7 @@ pub(crate) use answers::{Answers, error};
 use super::context::{Context, check_type, empty, explain_body, hold_call, respond};
 use super::credentials;
 use super::edge::{self, BodyRoom, Peer};
-use super::head::Head;
+use super::head::RequestHead;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
@@ -41,7 +41,7 @@ pub(super) async fn serve<H: Handlers>(
     (Parts { method, uri, headers, .. }, body): (Parts, impl HttpBody<Data = Bytes> + Unpin),
     peer: Option<&Peer>,
 ) -> Response<Body> {
-    let head = Head::from(&headers);
+    let head = RequestHead::from(&headers);
     let request_id = context.ids.of(head);
     let roles = &H::CATALOGUE.roles;
     let preflight = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -72,7 +72,7 @@ fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
 
 struct Posting<'a, B> {
     headers: &'a HeaderMap,
-    head: Head<'a>,
+    head: RequestHead<'a>,
     body: B,
     peer: Option<&'a Peer>,
 }

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, check_type, empty, explain_body, hold_answer, refuse, respond, say_what_is_taken};
 use crate::edge::{self, BodyError, BodyRoom, Peer};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::site;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -42,7 +42,7 @@ pub(crate) async fn serve<H: Handlers>(
     name: &str,
     peer: Option<&Peer>,
 ) -> Response<Body> {
-    let head = Head::from(&headers);
+    let head = RequestHead::from(&headers);
     let request_id = context.ids.of(head);
     let roles = &H::CATALOGUE.roles;
     let file = page.files().iter().find(|file| file.name == name);
@@ -107,7 +107,7 @@ pub(crate) async fn serve<H: Handlers>(
 
 async fn read_input<H: Handlers>(
     context: &Context<H>,
-    head: Head<'_>,
+    head: RequestHead<'_>,
     body: impl HttpBody<Data = Bytes> + Unpin,
     peer: Option<&Peer>,
     visit: &Visit<'_>,

@@ -7,9 +7,9 @@ use crate::history::{History, HistoryPoint, Totals};
 use crate::metric;
 pub(crate) use crate::metric::reference;
 use crate::names::Names;
-use crate::prometheus::Page;
+use crate::prometheus::MetricsPage;
 use crate::replica_status::ReplicaStatus;
-use crate::system::{self, Reading};
+use crate::system::{self, SystemFigure};
 use crate::upstreams::{self, Upstreams};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -223,7 +223,7 @@ impl ServiceStatus {
     }
 
     async fn page(&self) -> String {
-        let mut page = Page::new(&self.names);
+        let mut page = MetricsPage::new(&self.names);
         page.sample(&metric::build_info, &[self.names.version], 1);
         page.one(&metric::process_start_time_seconds, self.started_at.0 / 1_000);
         page.one(&metric::log_lines_lost_total, LOST_LINES.get());
@@ -270,7 +270,7 @@ fn count(StatusSources { requests, engine, .. }: &StatusSources, at: Timestamp) 
 }
 
 /// Reads what blocks, or takes longer the more files and keys there are.
-async fn read_off_the_runtime(sources: Option<&StatusSources>) -> Vec<Reading> {
+async fn read_off_the_runtime(sources: Option<&StatusSources>) -> Vec<SystemFigure> {
     let served =
         sources.map(|StatusSources { folder, access, clock, .. }| (folder.clone(), access.clone(), clock.clone()));
     let read = tokio::task::spawn_blocking(move || {
@@ -285,7 +285,7 @@ async fn read_off_the_runtime(sources: Option<&StatusSources>) -> Vec<Reading> {
     timeout(STORE_TIMEOUT, read).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-fn request_metrics(page: &mut Page<'_>, StatusSources { requests, limiter, audit, .. }: &StatusSources) {
+fn request_metrics(page: &mut MetricsPage<'_>, StatusSources { requests, limiter, audit, .. }: &StatusSources) {
     page.one(&metric::connections, limiter.connections());
     page.one(&metric::connections_refused_total, limiter.refused.get());
     let Requests { unauthenticated, rate_limited, unsound, .. } = &**requests;
@@ -304,7 +304,7 @@ fn request_metrics(page: &mut Page<'_>, StatusSources { requests, limiter, audit
     page.one(&metric::audit_seal_age_seconds, audit.seal_age().as_secs());
 }
 
-fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
+fn task_metrics(page: &mut MetricsPage<'_>, engine: &Engine) {
     let counts = engine.counts();
     page.one(&metric::tasks_accepted_total, counts.accepted.get());
     page.each(&metric::tasks_ended_total, counts.ends());
@@ -321,7 +321,7 @@ async fn count_refund_violations(database: &dyn Store) -> Option<usize> {
     found.ok().and_then(Result::ok).map(|broken| broken.len())
 }
 
-fn store_metrics(page: &mut Page<'_>, writes: WriteFigures, broken: Option<usize>) {
+fn store_metrics(page: &mut MetricsPage<'_>, writes: WriteFigures, broken: Option<usize>) {
     let WriteFigures { commits, requests, failures, waiting } = writes;
     page.one(&metric::store_commits_total, commits);
     page.one(&metric::store_writes_total, requests);

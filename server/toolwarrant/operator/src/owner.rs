@@ -19,12 +19,12 @@ pub(crate) const LOCK: &str = "lock";
 pub struct OtherUser(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct User {
+pub(crate) struct SystemUser {
     id: u32,
     group: u32,
 }
 
-impl User {
+impl SystemUser {
     pub(crate) fn find(text: &str) -> Option<Self> {
         let known = users().into_iter().find(|(name, user)| name == text || user.id.to_string() == text);
         // The highest number means "no user" to the system.
@@ -57,7 +57,7 @@ impl User {
 pub fn become_owner(folder: &Path, is_asked_for: bool) -> Result<Option<String>, OtherUser> {
     let around = || {
         let there = walk_to(folder).into_iter().next();
-        there.filter(|_| is_asked_for).map(|(_, about)| User::of(&about))
+        there.filter(|_| is_asked_for).map(|(_, about)| SystemUser::of(&about))
     };
     match owner_of(folder).or_else(around).filter(|_| geteuid().is_root()) {
         Some(owner) if owner.id != 0 => {
@@ -87,7 +87,7 @@ fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
 
 /// Opens nothing through a link. The folder may exist if it belongs to that user.
 pub(crate) fn make_folder_for(user: &str, folder: &Path) -> Result<String, String> {
-    let user = User::find(user).ok_or_else(|| format!("this machine has no user {user}; give its number"))?;
+    let user = SystemUser::find(user).ok_or_else(|| format!("this machine has no user {user}; give its number"))?;
     let (name, shown) = (name_of(user.id), folder.display());
     let failed = |error: io::Error| format!("cannot make {shown} for {name}: {error}");
     match folder.symlink_metadata() {
@@ -135,10 +135,10 @@ pub(crate) fn other_owner(about: &Metadata) -> Option<String> {
 }
 
 /// Returns the user who has used the folder first if it is a mounted volume of root.
-fn owner_of(folder: &Path) -> Option<User> {
+fn owner_of(folder: &Path) -> Option<SystemUser> {
     let named = [folder.symlink_metadata(), folder.metadata()].into_iter().flatten();
-    let user = named.map(|about| User::of(&about)).find(|user| user.id != 0);
-    user.or_else(|| folder.join(LOCK).symlink_metadata().ok().map(|about| User::of(&about)))
+    let user = named.map(|about| SystemUser::of(&about)).find(|user| user.id != 0);
+    user.or_else(|| folder.join(LOCK).symlink_metadata().ok().map(|about| SystemUser::of(&about)))
 }
 
 fn other_user(folder: &Path, owner: u32) -> OtherUser {
@@ -163,12 +163,12 @@ pub(crate) fn user_name(id: u32) -> Option<String> {
     users().into_iter().find(|(_, user)| user.id == id).map(|(name, _)| name)
 }
 
-fn users() -> Vec<(String, User)> {
+fn users() -> Vec<(String, SystemUser)> {
     let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = |line: &str| {
         let mut fields = line.split(':');
         let (name, id, group) = (fields.next()?, fields.nth(1)?, fields.next()?);
-        Some((name.to_owned(), User { id: id.parse().ok()?, group: group.parse().ok()? }))
+        Some((name.to_owned(), SystemUser { id: id.parse().ok()?, group: group.parse().ok()? }))
     };
     text.lines().filter_map(user).collect()
 }

@@ -1,7 +1,7 @@
 //! Writes metrics in the
 //! [Prometheus text format](https://prometheus.io/docs/instrumenting/exposition_formats/), version
 //! 0.0.4. Names and label values come from the program, so they need no escaping. Start at
-//! [`Page`].
+//! [`MetricsPage`].
 
 use crate::metric::Metric;
 use crate::names::Names;
@@ -10,13 +10,13 @@ use toolwarrant_core::counts::{Durations, SPANS};
 
 /// The caller adds the samples of a metric one after the other; the first one adds its head.
 #[derive(Debug)]
-pub(crate) struct Page<'a> {
+pub(crate) struct MetricsPage<'a> {
     names: &'a Names,
     last: Option<&'static Metric>,
     text: String,
 }
 
-impl<'a> Page<'a> {
+impl<'a> MetricsPage<'a> {
     pub(crate) fn new(names: &'a Names) -> Self {
         Self { names, last: None, text: String::new() }
     }

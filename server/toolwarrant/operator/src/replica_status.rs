@@ -3,7 +3,7 @@
 
 use crate::context::Shared;
 use crate::metric;
-use crate::prometheus::Page;
+use crate::prometheus::MetricsPage;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -101,7 +101,7 @@ impl ReplicaStatus {
         [refusal, unsafe_data, rows, open].into_iter().flatten().collect()
     }
 
-    pub(crate) fn metrics(&self, page: &mut Page<'_>) {
+    pub(crate) fn metrics(&self, page: &mut MetricsPage<'_>) {
         page.one(&metric::replica_epoch, self.store.epoch());
         page.one(&metric::replica_lease, u8::from(self.lease.stands()));
         page.one(&metric::replica_waits, 0);

@@ -11,10 +11,10 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
 /// No value if the system does not tell it.
-pub(crate) type Reading = (&'static Metric, Option<String>);
+pub(crate) type SystemFigure = (&'static Metric, Option<String>);
 
 /// Takes 1 µs for each open file, and 20 µs.
-pub(crate) fn read_process() -> Vec<Reading> {
+pub(crate) fn read_process() -> Vec<SystemFigure> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
     // One is open for this list.
@@ -28,7 +28,7 @@ pub(crate) fn read_process() -> Vec<Reading> {
     ]
 }
 
-pub(crate) fn read_folder(folder: &Path) -> Vec<Reading> {
+pub(crate) fn read_folder(folder: &Path) -> Vec<SystemFigure> {
     let disk = statvfs(folder).ok().map(|disk| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize));
     let backup = fs::read_to_string(folder.join(LAST_BACKUP)).ok();
     let backup = backup.and_then(|text| text.trim_end().parse::<Timestamp>().ok());

@@ -6,14 +6,14 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
 /// The targets of a resource that cannot be read, each with the time at which that was first seen.
-pub(crate) type Unread = BTreeMap<String, Timestamp>;
+pub(crate) type UnreadableSince = BTreeMap<String, Timestamp>;
 
 #[derive(Default)]
-pub struct UnreadTargets(Mutex<HashMap<&'static str, Arc<Unread>>>);
+pub struct UnreadTargets(Mutex<HashMap<&'static str, Arc<UnreadableSince>>>);
 
 impl UnreadTargets {
     /// Replaces those of a resource, and keeps the times of those that were known.
-    pub(crate) fn note(&self, resource: &'static str, ids: HashSet<String>, now: Timestamp) -> Arc<Unread> {
+    pub(crate) fn note(&self, resource: &'static str, ids: HashSet<String>, now: Timestamp) -> Arc<UnreadableSince> {
         let mut all = ignore_poison(self.0.lock());
         let known = all.entry(resource).or_default();
         let noted = ids.into_iter().map(|id| {

@@ -1,7 +1,7 @@
 //! The monitoring data of the upstreams that run a service's targets. Start at [`Upstreams`].
 
 use crate::metric;
-use crate::prometheus::Page;
+use crate::prometheus::MetricsPage;
 use crate::view::columns;
 use serde::Serialize;
 
@@ -97,7 +97,7 @@ impl From<UpstreamState> for UpstreamRow {
     }
 }
 
-pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {
+pub(crate) fn metrics(page: &mut MetricsPage<'_>, states: &[UpstreamState]) {
     let mut each = |metric, value: &dyn Fn(&UpstreamState) -> Option<u64>| {
         page.each(metric, states.iter().filter_map(|state| Some((&*state.name, value(state)?))));
     };

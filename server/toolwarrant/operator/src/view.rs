@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Remark;
-use toolwarrant_core::act::{Changes, Difference, Role};
+use toolwarrant_core::act::{Changes, FieldChange, Role};
 use toolwarrant_core::report::UpstreamReport;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_postgres::RunState;
@@ -346,14 +346,14 @@ impl Show for Changes {
         let items = |sign, items: &[Value]| -> Vec<_> {
             items.iter().map(|item| format!("{sign}{}", cell(&AnswerView::of_value(item)))).collect()
         };
-        let change = |(name, difference): (&String, &Difference)| {
+        let change = |(name, difference): (&String, &FieldChange)| {
             let name = name.replace('_', " ");
             match difference {
-                Difference::Value { before, after } => {
+                FieldChange::Value { before, after } => {
                     let [before, after] = [before, after].map(|value| cell(&AnswerView::of_value(value)));
                     format!("{name} {before} -> {after}")
                 }
-                Difference::List { added, removed } => {
+                FieldChange::List { added, removed } => {
                     format!("{name} {}", [items("+", added), items("-", removed)].concat().join(" "))
                 }
             }

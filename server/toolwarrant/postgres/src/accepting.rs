@@ -11,7 +11,7 @@
 //! A task that was called long ago still starts after the cool-down: the limit for clocks that went
 //! back counts from the time of the server.
 
-use crate::column::{Id, get, json, millis, moment, read_state};
+use crate::column::{IdColumn, get, json, millis, moment, read_state};
 use crate::connection::{describe, unavailable};
 use crate::lane::{Parameter, Work, column};
 use crate::runs::NOW;
@@ -92,7 +92,7 @@ impl Work for Accepting {
         let marks: Vec<_> = batch.iter().flat_map(|accept| &accept.marks).collect();
         let call = |of: fn(&CallFacts) -> Option<String>| column(&tasks, move |task| task.call.as_ref().and_then(of));
         vec![
-            column(&tasks, |task| Id(task.id)),
+            column(&tasks, |task| IdColumn(task.id)),
             column(&tasks, |task| task.identity.application.clone()),
             column(&tasks, |task| task.identity.key.clone()),
             column(&tasks, |task| task.identity.fingerprint.to_vec()),
@@ -121,7 +121,7 @@ impl Work for Accepting {
     }
 
     fn answers(batch: &[&Accept], rows: &[Row]) -> Vec<Option<Result<Option<Acceptance>, StoreError>>> {
-        let asked = |row: &'_ Row| row.try_get::<_, Option<Id>>("asked").ok().flatten();
+        let asked = |row: &'_ Row| row.try_get::<_, Option<IdColumn>>("asked").ok().flatten();
         let rows: HashMap<TaskId, &Row> = rows.iter().filter_map(|row| Some((asked(row)?.0, row))).collect();
         let answer_one = |Accept { task, .. }: &&Accept| {
             let Some(task) = task else { return Some(Ok(None)) };
@@ -142,7 +142,7 @@ impl Work for Accepting {
                    UNION ALL SELECT created_at FROM task WHERE id = $1 AND version > 0
                    UNION ALL SELECT created_at FROM ended WHERE id = $1";
         let unknown = |error| StoreError::Unanswered(unavailable(error).to_string());
-        match client.query_opt(sql, &[&Id(task.id)]).await.map_err(unknown)? {
+        match client.query_opt(sql, &[&IdColumn(task.id)]).await.map_err(unknown)? {
             Some(row) => Ok(Some(Acceptance::Fresh { wake_at: moment(row.get(0)) })),
             None => Err(StoreError::Unavailable("the write was not accepted, and the reason was lost".to_owned())),
         }
@@ -181,10 +181,10 @@ fn answer(new: &Record, row: &Row) -> Result<Option<Acceptance>, StoreError> {
         let (tool, target) = (get(row, &column("tool"))?, get(row, &column("target"))?);
         Ok::<_, StoreError>(Acceptance::Hit(answer_repeat(id, tool, target, matches)))
     };
-    if let Some(Id(id)) = get::<Option<Id>>(row, "held")? {
+    if let Some(IdColumn(id)) = get::<Option<IdColumn>>(row, "held")? {
         return duplicate(id, "held").map(Some);
     }
-    let Some(Id(id)) = get::<Option<Id>>(row, "holder")? else { return Ok(None) };
+    let Some(IdColumn(id)) = get::<Option<IdColumn>>(row, "holder")? else { return Ok(None) };
     let application: String = get(row, "holder_application")?;
     let (key, asked) = (get::<Option<String>>(row, "holder_key")?, &new.identity);
     let is_same = key.is_none() && asked.key.is_none() && application == asked.application;

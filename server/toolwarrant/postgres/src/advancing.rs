@@ -1,7 +1,7 @@
 //! Steps: many tasks move to their next versions in one statement. A task that ends moves from
 //! `task` to `ended`, without its arguments, and frees its target.
 
-use crate::column::{Id, get, json, millis, write_state};
+use crate::column::{IdColumn, get, json, millis, write_state};
 use crate::connection::{describe, unavailable};
 use crate::lane::{Parameter, Work, column};
 use tokio_postgres::error::SqlState;
@@ -99,7 +99,7 @@ impl Work for Advancing {
         });
         let entries: Vec<_> = (0_i64..).zip(entries).collect();
         vec![
-            column(&batch, |one| Id(one.step.id)),
+            column(&batch, |one| IdColumn(one.step.id)),
             column(&batch, |one| i64::from(one.step.version)),
             column(&batch, |one| one.step.task.wake_at.map(millis)),
             column(&batch, |one| one.state.clone()),
@@ -110,7 +110,7 @@ impl Work for Advancing {
             column(&batch, |one| one.step.task.status().map(TaskStatus::as_str)),
             column(&batch, |one| one.step.task.finished_at.map(millis)),
             column(&batch, |one| one.release()),
-            column(&entries, |(_, (id, ..))| Id(*id)),
+            column(&entries, |(_, (id, ..))| IdColumn(*id)),
             column(&entries, |(_, (_, kind, _))| (*kind).to_owned()),
             column(&entries, |(_, (.., at))| *at),
             column(&entries, |(place, _)| *place),
@@ -122,7 +122,8 @@ impl Work for Advancing {
     }
 
     fn answers(batch: &[&Advancement], rows: &[Row]) -> Vec<Option<Result<Advanced, StoreError>>> {
-        let moved: Vec<_> = rows.iter().filter_map(|row| get::<Option<Id>>(row, "id").ok()?).map(|id| id.0).collect();
+        let moved: Vec<_> =
+            rows.iter().filter_map(|row| get::<Option<IdColumn>>(row, "id").ok()?).map(|id| id.0).collect();
         let answer = |one: &&Advancement| match moved.contains(&one.step.id) {
             true => Advanced::Written,
             false => Advanced::Fenced,
@@ -134,7 +135,7 @@ impl Work for Advancing {
         let sql = "SELECT 1 FROM task WHERE id = $1 AND version = $2
                    UNION ALL SELECT 1 FROM ended WHERE id = $1 AND version = $2";
         let version = i32::try_from(one.step.version.saturating_add(1)).unwrap_or(i32::MAX);
-        let found = client.query(sql, &[&Id(one.step.id), &version]).await;
+        let found = client.query(sql, &[&IdColumn(one.step.id), &version]).await;
         // Only this process moves tasks, and no next step begins before this answer.
         let unknown = |error| StoreError::Unanswered(unavailable(error).to_string());
         Ok(if found.map_err(unknown)?.is_empty() { Advanced::Fenced } else { Advanced::Written })

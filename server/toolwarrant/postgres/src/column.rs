@@ -11,9 +11,9 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Id(pub(crate) TaskId);
+pub(crate) struct IdColumn(pub(crate) TaskId);
 
-impl ToSql for Id {
+impl ToSql for IdColumn {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.put_slice(&self.0.to_bytes());
         Ok(IsNull::No)
@@ -23,7 +23,7 @@ impl ToSql for Id {
     to_sql_checked!();
 }
 
-impl<'a> FromSql<'a> for Id {
+impl<'a> FromSql<'a> for IdColumn {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         Ok(Self(TaskId::from_bytes(raw.try_into()?)))
     }

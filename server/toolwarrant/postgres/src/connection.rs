@@ -3,7 +3,7 @@
 
 use crate::scram::ScramOnly;
 use crate::tls::{Encryption, make_encryption};
-use crate::url::{Mode, StoreUrl};
+use crate::url::{EncryptionMode, StoreUrl};
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -82,9 +82,9 @@ impl Server {
         let places: Vec<_> = hosts.iter().cloned().enumerate().map(|(n, host)| (host, port(n))).collect();
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         let encrypts = match mode {
-            Mode::Never => false,
-            Mode::OtherMachines => !hosts.iter().all(is_local),
-            Mode::Always => !hosts.iter().all(is_socket),
+            EncryptionMode::Never => false,
+            EncryptionMode::OtherMachines => !hosts.iter().all(is_local),
+            EncryptionMode::Always => !hosts.iter().all(is_socket),
         };
         if encrypts && hosts.iter().any(is_socket) {
             return Err(wrong(
@@ -96,7 +96,7 @@ impl Server {
         }
         let encryption = encrypts.then(|| make_encryption(authorities.as_deref())).transpose().map_err(wrong)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(CONNECT_PATIENCE);
-        Ok(Self { config, places, patience, encryption, encrypts_local: mode == Mode::Always })
+        Ok(Self { config, places, patience, encryption, encrypts_local: mode == EncryptionMode::Always })
     }
 
     /// Returns a session on the first place that accepts writes. Each has its own timeout.

@@ -47,7 +47,7 @@ use connection::{Server, unavailable};
 use lane::{Lane, LaneFacts};
 use opening::{connect_new, open};
 use queue::Queue;
-use reader::Reader;
+use reader::ReadingSession;
 use single::Single;
 use std::fmt;
 use std::sync::Arc;
@@ -70,11 +70,11 @@ pub struct Postgres {
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
-    reader: Arc<Reader>,
+    reader: Arc<ReadingSession>,
     tasks: Queue<TaskId, Option<Record>>,
     repeats: Queue<Identity, Option<WriteAnswer>>,
     /// Reads that may take minutes.
-    inspector: Reader,
+    inspector: ReadingSession,
 }
 
 impl Postgres {
@@ -127,7 +127,7 @@ impl Postgres {
     }
 
     async fn over(server: &Server, epoch: u64, trail: String) -> Result<Self, StoreError> {
-        let (facts, reader) = (Arc::new(LaneFacts::default()), Arc::new(Reader::of_kept_data(server)));
+        let (facts, reader) = (Arc::new(LaneFacts::default()), Arc::new(ReadingSession::of_kept_data(server)));
         let restored_at = reader.read(|client| async move {
             let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
             Ok(row.get::<_, Option<i64>>(0).map(column::moment))
@@ -142,7 +142,7 @@ impl Postgres {
             tasks: Queue::of_reads(&reader, reads::tasks_of),
             repeats: Queue::of_reads(&reader, reads::repeats),
             reader,
-            inspector: Reader::new(server),
+            inspector: ReadingSession::new(server),
             facts,
         })
     }

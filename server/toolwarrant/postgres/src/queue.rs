@@ -2,7 +2,7 @@
 
 use crate::connection::{is_refusal, unavailable};
 use crate::prepared::PreparedClient;
-use crate::reader::Reader;
+use crate::reader::ReadingSession;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -18,15 +18,15 @@ pub(crate) const TOGETHER: usize = 128;
 /// For an answer, or for a request to be sent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) type QueuedRequest<Q, A> = (Q, Reply<A>);
+pub(crate) type QueuedRequest<Q, A> = (Q, AnswerSender<A>);
 
-pub(crate) struct Reply<A> {
+pub(crate) struct AnswerSender<A> {
     answer: oneshot::Sender<Result<A, StoreError>>,
     /// Closed once the request is withdrawn.
     begin: Option<oneshot::Sender<()>>,
 }
 
-impl<A> Reply<A> {
+impl<A> AnswerSender<A> {
     /// Returns false if the request is withdrawn. Otherwise it is carried out from then on.
     pub(crate) fn begin(&mut self) -> bool {
         self.begin.take().is_none_or(|begin| begin.send(()).is_ok())
@@ -63,7 +63,7 @@ impl<Q, A> Queue<Q, A> {
         let ((answer, answered), (begin, mut begun)) = (oneshot::channel(), oneshot::channel());
         let gone = || StoreError::Unavailable("a connection of the store has ended; the log says why".to_owned());
         let beginning = async {
-            self.0.send((request, Reply { answer, begin: Some(begin) })).await.map_err(|_| gone())?;
+            self.0.send((request, AnswerSender { answer, begin: Some(begin) })).await.map_err(|_| gone())?;
             (&mut begun).await.map_err(|_| gone())
         };
         match timeout(PATIENCE, beginning).await {
@@ -83,9 +83,9 @@ impl<Q, A> Queue<Q, A> {
 
 impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Queue<Q, A> {
     /// Takes `read`, which answers many questions with one statement, in their order.
-    pub(crate) fn of_reads<F>(reader: &Arc<Reader>, read: fn(Arc<PreparedClient>, Vec<Q>) -> F) -> Self
+    pub(crate) fn of_reads<F>(reader: &Arc<ReadingSession>, read: fn(Arc<PreparedClient>, Vec<Q>) -> F) -> Self
     where
-        F: Future<Output = Answers<A>> + Send + 'static,
+        F: Future<Output = BatchAnswers<A>> + Send + 'static,
     {
         let (queue, mut received) = Self::new();
         let reader = Arc::clone(reader);
@@ -120,11 +120,11 @@ fn no_answer() -> StoreError {
 }
 
 /// In the order of the questions.
-pub(crate) type Answers<A> = Result<Vec<Result<A, StoreError>>, Error>;
+pub(crate) type BatchAnswers<A> = Result<Vec<Result<A, StoreError>>, Error>;
 
 /// Returns an inner error if the statement is refused.
-async fn read_together<Q: Clone, A, F: Future<Output = Answers<A>>>(
-    reader: &Reader,
+async fn read_together<Q: Clone, A, F: Future<Output = BatchAnswers<A>>>(
+    reader: &ReadingSession,
     read: fn(Arc<PreparedClient>, Vec<Q>) -> F,
     questions: Vec<Q>,
 ) -> Result<Result<Vec<Result<A, StoreError>>, StoreError>, StoreError> {

@@ -1,5 +1,5 @@
 //! A connection that reads, and connects again if it has broken. Statements of many callers are on
-//! their way at the same time. Start at [`Reader::read`].
+//! their way at the same time. Start at [`ReadingSession::read`].
 
 use crate::connection::{Server, limit_locks, unavailable, wait_for_standby};
 use crate::obstacle::describe_missing_standby;
@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use toolwarrant_core::store::StoreError;
 
-pub(crate) struct Reader {
+pub(crate) struct ReadingSession {
     server: Server,
     /// True if a new connection shows only what a failover to the standby keeps.
     is_kept: bool,
@@ -27,7 +27,7 @@ const LOCK_PATIENCE: &str = "500ms";
 /// not.
 const STANDBY_PATIENCE: Duration = Duration::from_secs(2);
 
-impl Reader {
+impl ReadingSession {
     pub(crate) fn new(server: &Server) -> Self {
         Self { server: server.clone(), is_kept: false, open: Mutex::new(None) }
     }

@@ -1,8 +1,8 @@
 //! Reads of tasks, their timelines and the ledger.
 
-use crate::column::{Id, fingerprint, get, millis, moment, read_state, rows};
+use crate::column::{IdColumn, fingerprint, get, millis, moment, read_state, rows};
 use crate::prepared::PreparedClient;
-use crate::queue::Answers;
+use crate::queue::BatchAnswers;
 use crate::runs::NOW;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,10 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, TaskId, TaskStatus};
 
-pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identity>) -> Answers<Option<WriteAnswer>> {
+pub(crate) async fn repeats(
+    client: Arc<PreparedClient>,
+    identities: Vec<Identity>,
+) -> BatchAnswers<Option<WriteAnswer>> {
     let sql = "
         SELECT place, found.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[]) WITH ORDINALITY
             AS asked (application, idem_key, fingerprint, resource, target, place), LATERAL (
@@ -42,8 +45,10 @@ pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identit
     let of = |(place, asked): (i64, &Identity)| {
         let row = found.iter().find(|row| get(row, "place") == Ok(place));
         let matches = |row| Ok::<_, StoreError>(get::<&[u8]>(row, "fingerprint")? == asked.fingerprint);
-        row.map(|row| Ok(answer_repeat(get::<Id>(row, "id")?.0, get(row, "tool")?, get(row, "target")?, matches(row)?)))
-            .transpose()
+        row.map(|row| {
+            Ok(answer_repeat(get::<IdColumn>(row, "id")?.0, get(row, "tool")?, get(row, "target")?, matches(row)?))
+        })
+        .transpose()
     };
     Ok((1..).zip(&identities).map(of).collect())
 }
@@ -58,9 +63,9 @@ const ENDED: &str = "
            NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed, request_id, key_id, arguments, (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund') AS refunded_at
         FROM ended WHERE id = ANY($1)";
 
-pub(crate) async fn tasks_of(client: Arc<PreparedClient>, ids: Vec<TaskId>) -> Answers<Option<Record>> {
+pub(crate) async fn tasks_of(client: Arc<PreparedClient>, ids: Vec<TaskId>) -> BatchAnswers<Option<Record>> {
     let found = record_rows(&client, &ids).await?;
-    let is = |row: &&Row, id| get::<Id>(row, "id").is_ok_and(|found| found.0 == id);
+    let is = |row: &&Row, id| get::<IdColumn>(row, "id").is_ok_and(|found| found.0 == id);
     Ok(ids.into_iter().map(|id| found.iter().find(|row| is(row, id)).map(record).transpose()).collect())
 }
 
@@ -71,19 +76,19 @@ pub(crate) async fn records(client: &PreparedClient, ids: &[TaskId]) -> Result<V
 
 /// Reads the tables of ended tasks, which are many, only for those that are not in flight.
 async fn record_rows(client: &PreparedClient, ids: &[TaskId]) -> Result<Vec<Row>, Error> {
-    let mut asked: Vec<_> = ids.iter().copied().map(Id).collect();
+    let mut asked: Vec<_> = ids.iter().copied().map(IdColumn).collect();
     let mut found = Vec::new();
     for sql in [IN_FLIGHT, ENDED] {
         if !asked.is_empty() {
             found.extend(client.query_again(sql, &[&asked]).await?);
-            asked.retain(|id| found.iter().all(|row| get::<Id>(row, "id").is_ok_and(|found| found.0 != id.0)));
+            asked.retain(|id| found.iter().all(|row| get::<IdColumn>(row, "id").is_ok_and(|found| found.0 != id.0)));
         }
     }
     Ok(found)
 }
 
 fn record(row: &Row) -> Result<Record, StoreError> {
-    let id = get::<Id>(row, "id")?.0;
+    let id = get::<IdColumn>(row, "id")?.0;
     let (created_at, version) = (get(row, "created_at")?, get::<i32>(row, "version")?);
     Ok(Record {
         id,
@@ -119,10 +124,10 @@ pub(crate) async fn open_tasks(
 ) -> Result<Vec<OpenTask>, StoreError> {
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
                    WHERE $1::uuid IS NULL OR id > $1 ORDER BY id LIMIT $2";
-    let found = rows(client.query_again(sql, &[&after.map(Id), &i64::from(limit)]).await)?;
+    let found = rows(client.query_again(sql, &[&after.map(IdColumn), &i64::from(limit)]).await)?;
     let open = |row: &Row| {
         Ok(OpenTask {
-            id: get::<Id>(row, "id")?.0,
+            id: get::<IdColumn>(row, "id")?.0,
             identity: identity(row)?,
             tool: get(row, "tool")?,
             sealed: get(row, "sealed")?,
@@ -150,14 +155,14 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
     let (mut selected, mut listed, mut last) = (Vec::new(), TaskRows::default(), None);
     'pages: loop {
         let most = i64::from(batch.min(*examine - listed.examined)) + 1;
-        let found = rows(client.query(&sql, &[application, &first.map(Id), &end.map(Id), &most]).await)?;
+        let found = rows(client.query(&sql, &[application, &first.map(IdColumn), &end.map(IdColumn), &most]).await)?;
         for row in &found {
             if selected.len() == *limit as usize || listed.examined == *examine {
                 listed.next = last;
                 break 'pages;
             }
             listed.examined += 1;
-            let id = get::<Id>(row, "id")?.0;
+            let id = get::<IdColumn>(row, "id")?.0;
             last = Some(id);
             let status = match get::<Option<&str>>(row, "status")?.and_then(Phase::parse) {
                 Some(Phase::Done(status)) => status,
@@ -189,7 +194,7 @@ pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<Timeline
         let what = event.map_or(TimelineEntry::Sentence(what), TimelineEntry::Event);
         Ok(TimelineEvent { at: moment(get(row, "at")?), phase, what })
     };
-    rows(client.query(sql, &[&Id(id)]).await)?.iter().map(event).collect()
+    rows(client.query(sql, &[&IdColumn(id)]).await)?.iter().map(event).collect()
 }
 
 /// Between two reads of the ledger, while a transaction that may add earlier entries is open.
@@ -228,7 +233,7 @@ pub(crate) async fn refunds(client: &Client, filter: RefundFilter) -> Result<Vec
 
 pub(crate) async fn entries(client: &Client, id: TaskId) -> Result<Vec<LedgerRow>, StoreError> {
     let sql = "SELECT number, task, application, kind, at FROM ledger WHERE task = $1 ORDER BY number";
-    rows(client.query(sql, &[&Id(id)]).await)?.iter().map(entry).collect()
+    rows(client.query(sql, &[&IdColumn(id)]).await)?.iter().map(entry).collect()
 }
 
 fn entry(row: &Row) -> Result<LedgerRow, StoreError> {
@@ -237,7 +242,7 @@ fn entry(row: &Row) -> Result<LedgerRow, StoreError> {
         || StoreError::Corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
     Ok(LedgerRow {
         number: number.cast_unsigned(),
-        id: get::<Id>(row, "task")?.0,
+        id: get::<IdColumn>(row, "task")?.0,
         application: get(row, "application")?,
         kind: Entry::parse_kind(kind).ok_or_else(unknown)?,
         at: moment(get(row, "at")?),

@@ -1,6 +1,6 @@
 //! Checks of stored data, in the words of all stores.
 
-use crate::column::{Id, get, millis, moment, read_state, rows};
+use crate::column::{IdColumn, get, millis, moment, read_state, rows};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::clock::Timestamp;
@@ -112,14 +112,14 @@ fn contradictions(task: Result<Task, StoreError>, row: &Row) -> Result<Vec<Strin
 pub(crate) async fn select(client: &Client, sql: &str) -> Result<Vec<String>, StoreError> {
     let parameters: &[&(dyn ToSql + Sync)] = &[];
     let found = rows(client.query(&format!("{sql} LIMIT {VIOLATIONS_MAX}"), parameters).await)?;
-    found.iter().map(|row| Ok(format!("{} {}", get::<Id>(row, "id")?.0, get::<&str>(row, "what")?))).collect()
+    found.iter().map(|row| Ok(format!("{} {}", get::<IdColumn>(row, "id")?.0, get::<&str>(row, "what")?))).collect()
 }
 
 async fn judge(
     client: &Client,
     check: impl Fn(Result<Task, StoreError>, &Row) -> Result<Vec<String>, StoreError>,
 ) -> Result<Vec<String>, StoreError> {
-    let (mut found, mut last) = (Vec::new(), Id(toolwarrant_tasks::task::TaskId::from_bytes([0; 16])));
+    let (mut found, mut last) = (Vec::new(), IdColumn(toolwarrant_tasks::task::TaskId::from_bytes([0; 16])));
     loop {
         let page = rows(client.query(TASKS, &[&last]).await)?;
         for row in &page {

@@ -1,7 +1,7 @@
 //! Connections over TCP without encryption. The server gets no password there, neither in plain
 //! text nor as an MD5 hash: it must prove by SCRAM that it knows the password.
 
-use crate::stream::{Head, Stream};
+use crate::stream::{FirstMessage, ServerStream};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use tokio_postgres::Socket;
@@ -11,7 +11,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 pub(crate) struct ScramOnly;
 
 impl MakeTlsConnect<Socket> for ScramOnly {
-    type Stream = Stream<Socket>;
+    type Stream = ServerStream<Socket>;
     type TlsConnect = Self;
     type Error = Infallible;
 
@@ -21,11 +21,11 @@ impl MakeTlsConnect<Socket> for ScramOnly {
 }
 
 impl TlsConnect<Socket> for ScramOnly {
-    type Stream = Stream<Socket>;
+    type Stream = ServerStream<Socket>;
     type Error = Infallible;
-    type Future = Ready<Result<Stream<Socket>, Infallible>>;
+    type Future = Ready<Result<ServerStream<Socket>, Infallible>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
-        ready(Ok(Stream { inner: socket, end_point: None, head: Some(Head::default()) }))
+        ready(Ok(ServerStream { inner: socket, end_point: None, head: Some(FirstMessage::default()) }))
     }
 }

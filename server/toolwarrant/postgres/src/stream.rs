@@ -6,22 +6,22 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsStream};
 
-pub(crate) struct Stream<S> {
+pub(crate) struct ServerStream<S> {
     pub(crate) inner: S,
     /// The hash of the certificate to which SCRAM binds the session.
     pub(crate) end_point: Option<Vec<u8>>,
     /// The stream ends if this asks for anything but SCRAM.
-    pub(crate) head: Option<Head>,
+    pub(crate) head: Option<FirstMessage>,
 }
 
 /// Type, length and code of the first message of a server.
 #[derive(Default)]
-pub(crate) struct Head {
+pub(crate) struct FirstMessage {
     bytes: [u8; 9],
     length: usize,
 }
 
-impl Head {
+impl FirstMessage {
     /// Fails if the message asks for anything but SCRAM. Needs no more than the head: the driver
     /// answers only whole messages, and none that asks for a password is shorter.
     pub(crate) fn examine(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -40,13 +40,13 @@ impl Head {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for ServerStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
         self.end_point.clone().map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ServerStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -61,7 +61,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ServerStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }

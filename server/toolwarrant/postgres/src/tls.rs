@@ -2,7 +2,7 @@
 //! always verified, with its name: by the authorities that the system trusts, or by those in a
 //! file.
 
-use crate::stream::Stream;
+use crate::stream::ServerStream;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{AlgorithmIdentifier, CertificateDer, InvalidDnsNameError, ServerName, alg_id};
 use rustls::{ClientConfig, RootCertStore};
@@ -50,7 +50,7 @@ fn read(path: &Path) -> Result<RootCertStore, String> {
 }
 
 impl MakeTlsConnect<Socket> for Encryption {
-    type Stream = Stream<TlsStream<Socket>>;
+    type Stream = ServerStream<TlsStream<Socket>>;
     type TlsConnect = EncryptionTo;
     type Error = InvalidDnsNameError;
 
@@ -60,7 +60,7 @@ impl MakeTlsConnect<Socket> for Encryption {
 }
 
 impl TlsConnect<Socket> for EncryptionTo {
-    type Stream = Stream<TlsStream<Socket>>;
+    type Stream = ServerStream<TlsStream<Socket>>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Stream>> + Send>>;
 
@@ -69,7 +69,7 @@ impl TlsConnect<Socket> for EncryptionTo {
             let inner = self.0.connect(self.1, socket).await?;
             let certificates = inner.get_ref().1.peer_certificates();
             let end_point = certificates.and_then(|certificates| hash(certificates.first()?));
-            Ok(Stream { inner, end_point, head: None })
+            Ok(ServerStream { inner, end_point, head: None })
         })
     }
 }

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 pub(crate) struct StoreUrl {
     /// With the parameters that the driver takes.
     pub(crate) url: String,
-    pub(crate) mode: Mode,
+    pub(crate) mode: EncryptionMode,
     /// `None` for the certificate authorities of the system.
     pub(crate) authorities: Option<PathBuf>,
 }
 
 /// The connections that are encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum EncryptionMode {
     /// `sslmode=disable`.
     Never,
     #[default]
@@ -31,16 +31,16 @@ impl StoreUrl {
         let Some(question) = url[account..].find('?').map(|at| account + at) else {
             return Ok(Self { url: url.to_owned(), ..Self::default() });
         };
-        let (mut mode, mut asks, mut authorities) = (Mode::default(), false, None);
+        let (mut mode, mut asks, mut authorities) = (EncryptionMode::default(), false, None);
         let mut kept = Vec::new();
         for pair in url[question + 1..].split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = percent_decode_str(value).decode_utf8_lossy();
             let allow = |values: &str| Err(format!("`{name}` can be {values}"));
             match (name, &*value) {
-                ("sslmode", "disable") => mode = Mode::Never,
-                ("sslmode", "allow" | "prefer") => mode = Mode::OtherMachines,
-                ("sslmode", "require" | "verify-ca" | "verify-full") | ("ssl", "true") => mode = Mode::Always,
+                ("sslmode", "disable") => mode = EncryptionMode::Never,
+                ("sslmode", "allow" | "prefer") => mode = EncryptionMode::OtherMachines,
+                ("sslmode", "require" | "verify-ca" | "verify-full") | ("ssl", "true") => mode = EncryptionMode::Always,
                 ("sslmode", _) => return allow("disable, allow, prefer, require, verify-ca or verify-full"),
                 ("sslrootcert", "") => return allow("a file, or `system`"),
                 ("sslrootcert", file) => {
@@ -69,7 +69,7 @@ impl StoreUrl {
                 }
             }
         }
-        let mode = if asks && mode == Mode::OtherMachines { Mode::Always } else { mode };
+        let mode = if asks && mode == EncryptionMode::OtherMachines { EncryptionMode::Always } else { mode };
         Ok(Self { url: format!("{}?{}", &url[..question], kept.join("&")), mode, authorities })
     }
 }

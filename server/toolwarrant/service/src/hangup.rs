@@ -18,12 +18,12 @@ pub(crate) struct Renewal {
     pub(crate) renew: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
-pub(crate) struct Hangup {
+pub(crate) struct HangupSignal {
     signal: Option<Signal>,
     had_terminal: bool,
 }
 
-impl Hangup {
+impl HangupSignal {
     pub(crate) fn listen() -> io::Result<Self> {
         let signal = if is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Self { signal, had_terminal: has_terminal() })
@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_signal_renews_everything_also_after_what_could_not_be() {
-        let hangup = Hangup::listen().unwrap();
+        let hangup = HangupSignal::listen().unwrap();
         if hangup.signal.is_none() {
             return eprintln!("not tried: SIGHUP is ignored here");
         }

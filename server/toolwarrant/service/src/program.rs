@@ -2,7 +2,7 @@
 
 use crate::log::Streams;
 use crate::question;
-use crate::server::Identity;
+use crate::server::ProgramIdentity;
 use crate::service::{Service, Setup, require_states};
 use crate::signals::Signals;
 use crate::start::Start;
@@ -37,7 +37,7 @@ use toolwarrant_tasks::engine::OwnTasks;
 
 /// The program of a service, with the flags `F` and the commands `C` that it adds.
 pub struct Program<F = NoFlags, C = NoCommands> {
-    identity: Identity,
+    identity: ProgramIdentity,
     about: &'static str,
     usage: &'static str,
     tables: Vec<ConfigTable>,
@@ -61,7 +61,7 @@ impl<F: Flags> Program<F> {
     pub fn with_names(names: Names, about: &'static str) -> Self {
         let usage = "Without a command it serves. The other commands are for the operator, and work whether a server runs or not.";
         Self {
-            identity: Identity { names, demo: Demo::default(), checks: Vec::new() },
+            identity: ProgramIdentity { names, demo: Demo::default(), checks: Vec::new() },
             about,
             usage,
             tables: Vec::new(),

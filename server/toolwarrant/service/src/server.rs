@@ -37,7 +37,7 @@ use toolwarrant_operator::{Background, Check, Names, OperatorContext, note_unrea
 use toolwarrant_tasks::engine::Engine;
 use tracing::field::display;
 
-pub(crate) struct Identity {
+pub(crate) struct ProgramIdentity {
     pub(crate) names: Names,
     pub(crate) demo: Demo,
     pub(crate) checks: Vec<Check>,

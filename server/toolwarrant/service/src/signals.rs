@@ -1,18 +1,18 @@
 //! The signals of a program that serves.
 
-use crate::hangup::Hangup;
+use crate::hangup::HangupSignal;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 pub(crate) struct Signals {
     pub(crate) stop: StopSignals,
-    pub(crate) hangup: Hangup,
+    pub(crate) hangup: HangupSignal,
 }
 
 impl Signals {
     pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self { stop: StopSignals::listen()?, hangup: Hangup::listen()? })
+        Ok(Self { stop: StopSignals::listen()?, hangup: HangupSignal::listen()? })
     }
 }
 

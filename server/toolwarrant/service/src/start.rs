@@ -9,7 +9,7 @@ use crate::hangup::Renewal;
 use crate::listening::{ConsoleSocket, Listening, base_path, listen};
 use crate::manager;
 use crate::replica::ReplicaLife;
-use crate::server::{Identity, Server};
+use crate::server::{ProgramIdentity, Server};
 use crate::service::Setup;
 use crate::signals::StopSignals;
 use crate::standby::WaitingStart;
@@ -73,14 +73,14 @@ impl Start {
     /// Returns `None` if it is stopped before it may lead.
     pub(crate) fn begin(
         runtime: &Runtime,
-        identity: Identity,
+        identity: ProgramIdentity,
         serve: ServeOptions,
         (data, store): (&Path, StoreOptions),
         catalogue: &'static Catalogue,
         stop: &mut StopSignals,
     ) -> Result<Option<Self>> {
         runtime.block_on(async {
-            let Identity { names, demo, checks } = identity;
+            let ProgramIdentity { names, demo, checks } = identity;
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
             let offer = Offer { catalogue, toolsets: serve.toolsets, answers_bridges: serve.stdio.is_some() };
             let (groups, over_stdio) = (groups_of(&serve), serve.stdio.is_some());

@@ -12,10 +12,10 @@ use toolwarrant_signing::SKEW_SECONDS;
 pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
 
 #[derive(Debug, Default)]
-pub struct KeyNonces(pub(crate) Mutex<Memory>);
+pub struct KeyNonces(pub(crate) Mutex<UsedKeyNonces>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct UsedKeyNonces {
     /// Hashes. A key that makes equal ones harms only itself, so they need no secret.
     pub(crate) used: HashSet<u64, BuildHasherDefault<Hashed>>,
     /// In the order of use.
@@ -71,7 +71,7 @@ impl UsedNonce {
     }
 }
 
-impl Memory {
+impl UsedKeyNonces {
     pub(crate) fn insert(&mut self, hash: u64, signed: Timestamp, at: Timestamp, most: usize) {
         // The budget admits more only if the wall clock is far from that of the process.
         while self.order.len() >= most.max(1) {

@@ -6,7 +6,7 @@
 //! Start at [`HostOriginPolicy::check`].
 
 use super::throttle::LogThrottle;
-use crate::head::Head;
+use crate::head::RequestHead;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY,
@@ -115,7 +115,7 @@ impl HostOriginPolicy {
 
     pub(crate) fn judge(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         authority: Option<&str>,
     ) -> Result<Option<AllowedOrigin>, HostOriginError> {
         let judged = self.judge_here(head, authority);
@@ -128,7 +128,11 @@ impl HostOriginPolicy {
         })
     }
 
-    fn judge_here(&self, head: &Head<'_>, authority: Option<&str>) -> Result<Option<AllowedOrigin>, HostOriginError> {
+    fn judge_here(
+        &self,
+        head: &RequestHead<'_>,
+        authority: Option<&str>,
+    ) -> Result<Option<AllowedOrigin>, HostOriginError> {
         let host = head.host.at_most_once().ok_or_else(|| HostOriginError::Host(Echo::of("(several)")))?;
         if self.loopback || !self.hosts.is_empty() {
             let host =

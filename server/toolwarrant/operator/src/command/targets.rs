@@ -6,7 +6,7 @@ use crate::answers::{ApplicationAnswer, StateCounts, TargetRow};
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
 use crate::flags;
-use crate::unreadable::Unread;
+use crate::unreadable::UnreadableSince;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -291,7 +291,7 @@ async fn select(
 }
 
 /// Returns since when this process has seen that each target cannot be read.
-async fn find_unreadable(context: &OperatorContext, def: &'static ResourceDef) -> Arc<Unread> {
+async fn find_unreadable(context: &OperatorContext, def: &'static ResourceDef) -> Arc<UnreadableSince> {
     let Some(unreadable) = def.unreadable else { return Arc::default() };
     let collect = move |ids: &mut HashSet<String>, id: &str, state: &str, _: &[bool]| {
         if state == unreadable {
