@@ -53,10 +53,17 @@ async fn a_database_of_the_first_layout_is_migrated_and_keeps_what_it_has() {
     database.execute_batch(SCRIPTS[0]).unwrap();
     database.pragma_update(None, "user_version", FIRST_LAYOUT).unwrap();
     database.execute("INSERT INTO clock VALUES (1, 7)", ()).unwrap();
+    // Two of the three acts have a line.
+    let acts = "INSERT INTO act (id, at, operator, command, act, has_line)
+                VALUES ('a', 1, 'o', 'c', '{}', 1), ('b', 2, 'o', 'c', '{}', 1), ('c', 3, 'o', 'c', '{}', 0)";
+    database.execute(acts, ()).unwrap();
+    let anchor = "INSERT INTO audit_anchor VALUES (1, 3, zeroblob(32), 0, zeroblob(32), '', 0)";
+    database.execute(anchor, ()).unwrap();
     drop(database);
     let path = super::database(folder.path());
     assert!(matches!(Sqlite::open_as_it_is(&path, ()), Err(DatabaseError::Older { found: FIRST_LAYOUT, .. })));
     let store = open(folder.path());
     assert_eq!(store.latest_time().await, Ok(Some(Timestamp(7))));
     assert_eq!(store.requests().await, Ok(vec![]));
+    assert_eq!(store.audit_anchor().await.unwrap().map(|anchor| anchor.acts), Some(2));
 }
