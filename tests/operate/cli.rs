@@ -25,13 +25,19 @@ const SCENARIO: &str = "
     operator> key list shop
     operator> device list --limit 3
     operator> task list
+    operator> task count --since 2h --every 1h
     operator> refunds
+    operator> refunds --sums
+    operator> app create late --permission stream --assign phone-0000003 --key
     operator> doctor
     Mistakes
     operator> app show nobody
     operator> app create shop --permission device
     operator> app create other --permission fly
     operator> app create other
+    operator> app create other --permission stream --assign phone-9999999 --key
+    operator> app show other
+    operator> task count --since 2h --every 1s
     operator> app revoke shop device
     operator> key create nobody
     operator> key rotate cpk_0

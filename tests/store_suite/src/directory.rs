@@ -66,7 +66,21 @@ pub async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
         let error = store.put_application(application(id, "first"), vec![]).await.unwrap_err();
         assert_eq!(error.to_string(), "an application is named `first` already");
     }
+    // A first key comes with its application, or neither does.
+    let key = |application: &str| KeyRow {
+        id: format!("key-{application}"),
+        application: application.to_owned(),
+        secrets: Vec::new(),
+        created_at: AT,
+        expires_at: None,
+        labels: Labels::new(),
+        suspended_at: None,
+    };
+    store.put_application_with_key(application("c", "first"), key("c"), vec![]).await.unwrap_err();
     assert_eq!(store.directory().await.unwrap(), before);
+    store.put_application_with_key(application("c", "third"), key("c"), vec![]).await.unwrap();
+    let (applications, keys) = store.directory().await.unwrap();
+    assert_eq!((applications.len(), keys), (3, vec![key("c")]));
 }
 
 pub async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {

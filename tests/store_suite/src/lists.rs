@@ -137,6 +137,17 @@ pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(sto
         let shown = format!("{filter:?}");
         assert_eq!(found(filter).await, expected, "{shown}");
     }
+    // In flight, success, unverified, failed, failed silently, timeout.
+    let counts = [
+        (TaskFilter::default(), [3, 1, 0, 2, 0, 0]),
+        (TaskFilter { application: text("app"), tool: text("print"), ..all() }, [1, 1, 0, 2, 0, 0]),
+        (TaskFilter { application: text("other"), ..all() }, [0; 6]),
+        (TaskFilter { since: Some(at(2)), until: Some(at(4)), ..all() }, [1, 1, 0, 0, 0, 0]),
+    ];
+    for (filter, expected) in counts {
+        let shown = format!("{filter:?}");
+        assert_eq!(store.count_tasks(filter).await.unwrap(), expected, "{shown}");
+    }
 }
 
 fn id_at(n: u64) -> TaskId {

@@ -190,6 +190,31 @@ impl Registry {
     }
 
     pub async fn create(&self, new: NewApplication, origin: &Origin) -> Result<Changed, RegistryError> {
+        let (row, act) = self.new_application(new, origin)?;
+        let (object, act_id) = (row.id.clone(), act.id.clone());
+        let edit = |_: &Known| Ok((Edit { row: DirectoryRow::Application(row), act, only_takes: false }, ()));
+        let ((), durability) = self.carry_out(edit).await?;
+        Ok(Changed { object, act_id, durability })
+    }
+
+    /// Creates an application and its first key, or neither.
+    pub async fn create_with_key(
+        &self,
+        new: NewApplication,
+        origin: &Origin,
+    ) -> Result<(Changed, NewKey), RegistryError> {
+        let (row, act) = self.new_application(new, origin)?;
+        let (object, act_id) = (row.id.clone(), act.id.clone());
+        let mut key = self.new_key(&object, None)?;
+        let secret = self.put_secret(&mut key)?;
+        let of_key = self.edit_key(None, key.clone(), origin)?.act;
+        let made = NewKey { key_id: key.id.clone(), secret, act_id: of_key.id.clone() };
+        let row = DirectoryRow::WithKey(row, Box::new((key, of_key)));
+        let ((), durability) = self.carry_out(|_| Ok((Edit { row, act, only_takes: false }, ()))).await?;
+        Ok((Changed { object, act_id, durability }, made))
+    }
+
+    fn new_application(&self, new: NewApplication, origin: &Origin) -> Result<(ApplicationRow, Act), RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
         check_name(&name)?;
@@ -205,10 +230,7 @@ impl Registry {
             deleted_at: None,
         };
         let act = self.act(origin, Some(&row.id), Changes::between(None, Some(RowFacts::from(&row))))?;
-        let (object, act_id) = (row.id.clone(), act.id.clone());
-        let edit = |_: &Known| Ok((Edit { row: DirectoryRow::Application(row), act, only_takes: false }, ()));
-        let ((), durability) = self.carry_out(edit).await?;
-        Ok(Changed { object, act_id, durability })
+        Ok((row, act))
     }
 
     /// Returns all applications, the oldest first.

@@ -39,6 +39,9 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// if another one has that name, unless this one is deleted.
     fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()>;
 
+    /// Creates an application with its first key. Conflicts as [`Self::put_application`].
+    fn put_application_with_key(&self, application: ApplicationRow, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()>;
+
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>>;
 
     /// Records the time, so that the next start does not go back behind it.

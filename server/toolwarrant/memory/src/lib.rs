@@ -19,8 +19,8 @@ use toolwarrant_core::store::{
 use toolwarrant_store::{CoolDown, Recovery};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
-    TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts,
+    TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
@@ -144,6 +144,21 @@ impl TaskStore for Memory {
         now(found)
     }
 
+    fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts> {
+        let (first, end) = filter.ids();
+        let is_one = |record: &&Record| {
+            first.is_none_or(|first| record.id >= first)
+                && end.is_none_or(|end| record.id < end)
+                && filter.application.as_ref().is_none_or(|application| record.identity.application == *application)
+                && filter.tool.as_ref().is_none_or(|tool| record.tool == *tool)
+        };
+        let mut counts = StatusCounts::default();
+        for record in self.lock().tasks.values().map(|row| &row.record).filter(is_one) {
+            counts[record.task.outward_status() as usize] += 1;
+        }
+        now(counts)
+    }
+
     fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
         let RefundFilter { application, since, until, before, limit } = filter;
         let tables = self.lock();
@@ -251,6 +266,13 @@ impl DirectoryStore for Memory {
         ready(self.write(|tables| {
             tables.seen = Some(now);
             Ok(())
+        }))
+    }
+
+    fn put_application_with_key(&self, application: ApplicationRow, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        ready(self.write(|tables| {
+            tables.put_application(application, acts)?;
+            tables.put_key(key, Vec::new())
         }))
     }
 

@@ -2,6 +2,7 @@
 //! the console show its columns, see [`columns`].
 
 mod columns;
+mod counts;
 mod name;
 mod server;
 mod target;
@@ -9,6 +10,7 @@ mod trail;
 
 pub use crate::history::{Counts, LastDay, Period};
 pub use crate::upstreams::UpstreamRow;
+pub use counts::{RefundSum, TaskCounts, TaskPeriod};
 pub use name::ApplicationName;
 pub use server::{
     CheckRow, Concern, ConsoleLink, ConsoleSession, Diagnosis, FaultRow, ListCommand, OverviewAnswer, Readiness,
@@ -90,6 +92,7 @@ macro_rules! answers {
 answers! {
     Applications(Vec<ListedApplication>),
     Application(Box<ApplicationAnswer>),
+    NewApplication(Box<NewApplicationAnswer>),
     Keys(Vec<KeyAnswer>),
     Key(Box<KeyAnswer>),
     NewKey(NewKeyAnswer),
@@ -97,8 +100,10 @@ answers! {
     Targets(Vec<TargetRow>),
     States(StateCounts),
     Tasks(ListedTasks),
+    TaskCounts(TaskCounts),
     Task(Box<TaskAnswer>),
     Refunds(Vec<RefundRow>),
+    RefundSums(Vec<RefundSum>),
     FoundObject(FoundObject),
     Acts(Vec<ActRow>),
     Audit(AuditPage),
@@ -216,6 +221,17 @@ pub struct ApplicationAnswer {
     pub made: Option<ActMade>,
 }
 
+/// An application that was created with its first key.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewApplicationAnswer {
+    #[serde(flatten)]
+    pub application: ApplicationFacts,
+    pub key_id: String,
+    pub secret: String,
+    pub act_id: String,
+    pub note: String,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
@@ -291,6 +307,9 @@ pub struct TaskRow {
     pub attempts: u8,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
+    /// The reason of its end, which `task show` says as well.
+    #[serde(skip)]
+    pub why: Option<String>,
 }
 
 /// A page of tasks.

@@ -120,6 +120,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Key(command) => keys::execute(context, origin, command).await,
         OperatorCommand::Target { resource, command } => targets::execute(context, origin, &resource, command).await,
         OperatorCommand::Task(TaskCommand::List(query)) => Ok(tasks::list(context, query).await?.into()),
+        OperatorCommand::Task(TaskCommand::Count(query)) => Ok(tasks::count(context, query).await?.into()),
         OperatorCommand::Task(TaskCommand::Show { task }) => Ok(tasks::show(context, &task).await?.into()),
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
         OperatorCommand::Find { id } => Ok(find::find(context, &id).await?.into()),

@@ -46,12 +46,15 @@ pub struct OperatorError {
     pub code: FailureCode,
     pub message: String,
     pub retryable: bool,
+    /// The input of a form that it is about.
+    #[serde(skip)]
+    pub field: Option<String>,
 }
 
 impl OperatorError {
     #[must_use]
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retryable: code == FailureCode::Unavailable }
+        Self { code, message: message.into(), retryable: code == FailureCode::Unavailable, field: None }
     }
 
     #[must_use]
@@ -62,6 +65,12 @@ impl OperatorError {
     #[must_use]
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(FailureCode::NotFound, message)
+    }
+
+    /// Says which input of a form it is about.
+    #[must_use]
+    pub(crate) fn at(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
     }
 
     #[must_use]

@@ -326,9 +326,9 @@ impl Tone {
         match status {
             TaskStatus::Dispatched => Self::Going,
             TaskStatus::Success => Self::Good,
-            TaskStatus::SuccessUnverified => Self::Doubtful,
+            TaskStatus::SuccessUnverified | TaskStatus::Timeout => Self::Doubtful,
             TaskStatus::FailedSilent => Self::Silent,
-            TaskStatus::Failed | TaskStatus::Timeout => Self::Bad,
+            TaskStatus::Failed => Self::Bad,
         }
     }
 

@@ -31,6 +31,12 @@ const PUT_APPLICATION: &str = ",
         DELETE FROM unconfirmed_key USING counted, api_key
             WHERE $19 IS NOT NULL AND api_key.application = $11 AND unconfirmed_key.id = api_key.id),";
 
+/// The first key of an application.
+const WITH_KEY: &str = "
+    first AS (
+        INSERT INTO api_key (id, application, created_at, expires_at, suspended_at, labels, secrets)
+        SELECT $20::text, $21::text, $22::bigint, $23::bigint, $24::bigint, $25::text, $26::text FROM counted),";
+
 const PUT_KEY: &str = ",
     counted AS (
         UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn RETURNING acts),
@@ -70,7 +76,12 @@ const WITH_ACTS: &str = "
         ON CONFLICT (id) DO NOTHING)
     SELECT turn.one, counted.acts AS answer FROM turn LEFT JOIN counted ON true";
 
-pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {
+pub(crate) fn put_application(
+    row: ApplicationRow,
+    key: Option<KeyRow>,
+    acts: Vec<Act>,
+    trail: &str,
+) -> Result<WriteStatement, StoreError> {
     let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
     let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
     let taken = format!("an application is named `{name}` already");
@@ -78,6 +89,8 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) 
     let [permissions, grants, labels] = texts.map(|text| text.map_err(unwritten));
     let (permissions, grants, labels) = (permissions?, grants?, labels?);
     let head = acts_of(&acts, trail)?;
+    let with_key = if key.is_some() { WITH_KEY } else { "" };
+    let key = key.map(key_columns).transpose()?;
     let times = (millis(created_at), suspended_at.map(millis), deleted_at.map(millis));
     let parameters = move || -> Vec<Parameter> {
         let mut all = head();
@@ -89,9 +102,10 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) 
             Box::new(labels.clone()),
         ]);
         all.extend([Box::new(created_at) as Parameter, Box::new(suspended_at), Box::new(deleted_at)]);
+        all.extend(key.iter().flat_map(|columns| columns()));
         all
     };
-    let write = WriteStatement::new(format!("{PUT_APPLICATION}{WITH_ACTS}"), parameters);
+    let write = WriteStatement::new(format!("{PUT_APPLICATION}{with_key}{WITH_ACTS}"), parameters);
     Ok(WriteStatement { conflicts: vec![("ix_application_name", taken)], ..write })
 }
 
@@ -109,25 +123,33 @@ pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Resu
 }
 
 pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {
+    let lost = format!("the key {} does not belong to an application", row.id);
+    let (head, columns) = (acts_of(&acts, trail)?, key_columns(row)?);
+    let parameters = move || [head(), columns()].into_iter().flatten().collect();
+    let write = WriteStatement::new(format!("{PUT_KEY}{WITH_ACTS}"), parameters);
+    Ok(WriteStatement { conflicts: vec![("api_key_application_fkey", lost)], ..write })
+}
+
+fn key_columns(row: KeyRow) -> Result<impl Fn() -> Vec<Parameter> + Send + Sync, StoreError> {
     let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
     if secrets.len() > 2 {
         return Err(StoreError::Conflict(format!("the key {id} has more than two secrets")));
     }
-    let lost = format!("the key {id} does not belong to an application");
     let secrets: Vec<_> = secrets.iter().map(StoredSecret::from).collect();
     let (labels, secrets) = (json(&labels).map_err(unwritten)?, json(&secrets).map_err(unwritten)?);
-    let head = acts_of(&acts, trail)?;
     let times = (millis(created_at), expires_at.map(millis), suspended_at.map(millis));
-    let parameters = move || -> Vec<Parameter> {
-        let mut all = head();
+    Ok(move || -> Vec<Parameter> {
         let (created_at, expires_at, suspended_at) = times;
-        all.extend([Box::new(id.clone()) as Parameter, Box::new(application.clone()), Box::new(created_at)]);
-        all.extend([Box::new(expires_at) as Parameter, Box::new(suspended_at)]);
-        all.extend([Box::new(labels.clone()) as Parameter, Box::new(secrets.clone())]);
-        all
-    };
-    let write = WriteStatement::new(format!("{PUT_KEY}{WITH_ACTS}"), parameters);
-    Ok(WriteStatement { conflicts: vec![("api_key_application_fkey", lost)], ..write })
+        vec![
+            Box::new(id.clone()),
+            Box::new(application.clone()),
+            Box::new(created_at),
+            Box::new(expires_at),
+            Box::new(suspended_at),
+            Box::new(labels.clone()),
+            Box::new(secrets.clone()),
+        ]
+    })
 }
 
 pub(crate) fn put_acts(acts: &[Act], trail: &str) -> Result<WriteStatement, StoreError> {

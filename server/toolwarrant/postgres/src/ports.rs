@@ -21,8 +21,8 @@ use toolwarrant_core::store::{
 };
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, WriteFigures};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
-    TaskRows, TaskStore, TimelineEvent, WriteAnswer,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts,
+    TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer,
 };
 use toolwarrant_tasks::task::TaskId;
 
@@ -98,6 +98,13 @@ impl TaskStore for Postgres {
         Box::pin(self.reader.read(move |client| {
             let filter = filter.clone();
             async move { reads::tasks(&client, filter).await }
+        }))
+    }
+
+    fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts> {
+        Box::pin(self.reader.read(move |client| {
+            let filter = filter.clone();
+            async move { reads::count(&client, filter).await }
         }))
     }
 
@@ -229,7 +236,11 @@ impl DirectoryStore for Postgres {
     }
 
     fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
-        Box::pin(async move { self.act(directory::put_application(application, acts, &self.trail)?).await })
+        Box::pin(async move { self.act(directory::put_application(application, None, acts, &self.trail)?).await })
+    }
+
+    fn put_application_with_key(&self, application: ApplicationRow, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        Box::pin(async move { self.act(directory::put_application(application, Some(key), acts, &self.trail)?).await })
     }
 
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {

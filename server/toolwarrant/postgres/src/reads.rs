@@ -13,8 +13,8 @@ use toolwarrant_base::json;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::machine::{Entry, TimelineEntry};
 use toolwarrant_tasks::store::{
-    CallFacts, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent, WriteAnswer,
-    answer_repeat,
+    CallFacts, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts, TaskFilter, TaskRows, TimelineEvent,
+    WriteAnswer, answer_repeat,
 };
 use toolwarrant_tasks::task::{Phase, TaskId, TaskStatus};
 
@@ -180,6 +180,28 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
     listed.records = records(client, &selected).await?;
     listed.records.sort_by_key(|record| std::cmp::Reverse(record.id));
     Ok(listed)
+}
+
+pub(crate) async fn count(client: &PreparedClient, filter: TaskFilter) -> Result<StatusCounts, StoreError> {
+    let TaskFilter { application, tool, .. } = &filter;
+    let (first, end) = filter.ids();
+    let count = |table: &str, status: &str, group: &str| {
+        format!(
+            "SELECT {status} AS status, count(*) AS count FROM {table}
+                 WHERE ($1::uuid IS NULL OR id >= $1) AND ($2::uuid IS NULL OR id < $2)
+                   AND ($3::text IS NULL OR application = $3) AND ($4::text IS NULL OR tool = $4) {group}"
+        )
+    };
+    let sql = format!("{} UNION ALL {}", count("task", "NULL", ""), count("ended", "status", "GROUP BY status"));
+    let mut counts = StatusCounts::default();
+    for row in rows(client.query(&sql, &[&first.map(Id), &end.map(Id), application, tool]).await)? {
+        let status = match get::<Option<&str>>(&row, "status")?.and_then(Phase::parse) {
+            Some(Phase::Done(status)) => status,
+            _ => TaskStatus::Dispatched,
+        };
+        counts[status as usize] += get::<i64>(&row, "count")?.unsigned_abs();
+    }
+    Ok(counts)
 }
 
 pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<TimelineEvent>, StoreError> {

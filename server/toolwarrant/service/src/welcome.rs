@@ -9,7 +9,7 @@ use toolwarrant_core::access::Grants;
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
-use toolwarrant_operator::flags::{ALL, DATA, DEMO, PERMISSION};
+use toolwarrant_operator::flags::{DATA, DEMO, PERMISSION};
 use toolwarrant_operator::local_operator;
 
 #[derive(Clone, Default)]
@@ -65,14 +65,12 @@ impl Demo {
         let (name, permissions) = self.applications.first().copied().unwrap_or(("NAME", &["PERMISSION"]));
         let permissions =
             permissions.iter().map(|permission| format!(" --{PERMISSION} {permission}")).collect::<String>();
-        let assign = catalogue.resources.iter().map(|resource| format!("{} assign {name} --{ALL}", resource.name));
-        let create = [format!("app create {name}{permissions}")];
-        let commands = create.into_iter().chain(assign).chain([format!("key create {name}")]);
+        let assign = catalogue.resources.iter().map(|resource| format!(" --assign '{}:*'", resource.name));
+        let assign = assign.collect::<String>();
         let folder = shell_quote(&folder.display().to_string());
-        let lines = commands.map(|command| format!("  {program} {command} --{DATA} {folder}\n")).collect::<String>();
         format!(
-            "There is no application. These commands make one that sees everything, and show the secret of its key this once:\n\n\
-             {lines}\n--{DEMO} at the first start does it as well.\n"
+            "There is no application. This command makes one that sees everything, and shows the secret of its key this once:\n\n  \
+             {program} app create {name}{permissions}{assign} --key --{DATA} {folder}\n\n--{DEMO} at the first start does it as well.\n"
         )
     }
 

@@ -46,8 +46,8 @@ use toolwarrant_core::files::FileStore;
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, Stored};
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
-    TaskRows, TaskStore, TimelineEvent, WriteAnswer,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts,
+    TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::{WriteCounts, Writer};
@@ -157,6 +157,10 @@ impl TaskStore for Sqlite {
         self.readers.read(move |db| tasks::refunds(db, &filter))
     }
 
+    fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts> {
+        self.readers.read(move |db| tasks::count(db, &filter))
+    }
+
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
         self.readers.read(move |db| tasks::tasks(db, &filter))
     }
@@ -235,6 +239,14 @@ impl DirectoryStore for Sqlite {
     fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
         self.write_below_watermark(move |db| {
             directory::put_application(db, &application)?;
+            acts::put(db, &acts)
+        })
+    }
+
+    fn put_application_with_key(&self, application: ApplicationRow, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        self.write_below_watermark(move |db| {
+            directory::put_application(db, &application)?;
+            directory::put_key(db, &key)?;
             acts::put(db, &acts)
         })
     }

@@ -17,11 +17,12 @@ pub const FIRST_LAYOUT: u32 = 11;
 
 /// The first script creates a database of [`FIRST_LAYOUT`]. Each other one migrates to the next
 /// layout, which `user_version` holds.
-pub(super) const SCRIPTS: [&str; 4] = [
+pub(super) const SCRIPTS: [&str; 5] = [
     include_str!("migrations/0011_start.sql"),
     include_str!("migrations/0012_request_counts.sql"),
     include_str!("migrations/0013_files.sql"),
     include_str!("migrations/0014_acts.sql"),
+    include_str!("migrations/0015_task_status.sql"),
 ];
 
 pub const LAYOUT: u32 = FIRST_LAYOUT + SCRIPTS.len() as u32 - 1;

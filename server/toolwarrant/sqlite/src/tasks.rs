@@ -13,7 +13,7 @@ use toolwarrant_store::CoolDown;
 use toolwarrant_tasks::machine::{Entry, TimelineEntry};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter,
-    TaskFilter, TaskRows, TimelineEvent, WriteAnswer, answer_repeat,
+    StatusCounts, TaskFilter, TaskRows, TimelineEvent, WriteAnswer, answer_repeat,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
@@ -195,9 +195,13 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
 /// below a blob of 17 bytes.
 pub(super) fn list(filter: &TaskFilter) -> String {
     let application = if filter.application.is_some() { "application = ?1" } else { "?1 IS NULL" };
-    let in_flight = if filter.is_in_flight() { "AND terminal = 0" } else { "" };
+    let status = match filter.statuses[..] {
+        [TaskStatus::Dispatched] => "AND terminal = 0".to_owned(),
+        [status] => format!("AND terminal = 1 AND status = '{}'", status.as_str()),
+        _ => String::new(),
+    };
     format!(
-        "SELECT id, tool, resource, target, status FROM task WHERE {application} {in_flight} AND id >= ifnull(?2, x'')
+        "SELECT id, tool, resource, target, status FROM task WHERE {application} {status} AND id >= ifnull(?2, x'')
                   AND id < ifnull(?3, x'ffffffffffffffffffffffffffffffffff') ORDER BY id DESC"
     )
 }
@@ -227,6 +231,31 @@ pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fa
         }
     }
     Ok(found)
+}
+
+/// Reads the indices alone.
+pub(super) fn count(db: &Connection, filter: &TaskFilter) -> Result<StatusCounts, Fault> {
+    let (first, end) = filter.ids();
+    let count_of = |status: &TaskStatus| {
+        let of_status = match status.is_terminal() {
+            true => "terminal = 1 AND status = ?5",
+            false => "terminal = 0 AND ?5 IS NOT NULL",
+        };
+        let sql = format!(
+            "SELECT count(*) FROM task WHERE {of_status} AND id >= ifnull(?1, x'')
+                      AND id < ifnull(?2, x'ffffffffffffffffffffffffffffffffff')
+                      AND (?3 IS NULL OR application = ?3) AND (?4 IS NULL OR tool = ?4)"
+        );
+        let TaskFilter { application, tool, .. } = filter;
+        let (first, end) = (first.map(TaskId::to_bytes), end.map(TaskId::to_bytes));
+        let values = (first, end, application, tool, status.as_str());
+        Ok::<_, Fault>(db.prepare_cached(&sql)?.query_row(values, |row| row.get::<_, i64>(0))?.unsigned_abs())
+    };
+    let mut counts = StatusCounts::default();
+    for (count, status) in counts.iter_mut().zip(TaskStatus::ALL) {
+        *count = count_of(status)?;
+    }
+    Ok(counts)
 }
 
 pub(super) fn refunds(db: &Connection, filter: &RefundFilter) -> Result<Vec<LedgerRow>, Fault> {

@@ -354,6 +354,7 @@ fn a_page_of_an_applications_tasks_begins_in_an_index() {
         (Some("app"), vec![], "ix_task_application (application=? AND id>? AND id<?)"),
         (None, vec![], "(id>? AND id<?)"),
         (None, vec![TaskStatus::Dispatched], "ix_task_inflight (id>? AND id<?)"),
+        (None, vec![TaskStatus::Failed], "ix_task_status (status=? AND id>? AND id<?)"),
     ] {
         let application = application.map(str::to_owned);
         let filter = TaskFilter { application: application.clone(), statuses, limit: 9, ..TaskFilter::default() };

@@ -38,6 +38,10 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns tasks, in flight or ended, newest first.
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows>;
 
+    /// Returns the number of tasks with each status, of the application, the tool and the time of
+    /// the filter. Its other members do not count.
+    fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts>;
+
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
 
     /// Returns the entries of one task, which outlive it.
@@ -142,6 +146,9 @@ impl TaskFilter {
         (self.since.map(first), self.before.into_iter().chain(self.until.map(first)).min())
     }
 }
+
+/// In the order of [`TaskStatus::ALL`].
+pub type StatusCounts = [u64; TaskStatus::ALL.len()];
 
 /// Newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -61,6 +61,10 @@ impl Registry {
     pub(super) async fn put(&self, row: &DirectoryRow, acts: Vec<Act>) -> Result<(), StoreError> {
         match row.clone() {
             DirectoryRow::Application(row) => self.store.put_application(row, acts).await,
+            DirectoryRow::WithKey(row, with) => {
+                let (key, act) = *with;
+                self.store.put_application_with_key(row, key, [acts, vec![act]].concat()).await
+            }
             DirectoryRow::Key(row) => self.store.put_key(row, acts).await,
         }
     }
@@ -68,6 +72,7 @@ impl Registry {
     fn put_in_force(&self, known: &mut Known, row: DirectoryRow) -> Vec<SecretUse> {
         let (applications, keys) = match row {
             DirectoryRow::Application(row) => (vec![row], Vec::new()),
+            DirectoryRow::WithKey(row, with) => (vec![row], vec![with.0]),
             DirectoryRow::Key(row) => (Vec::new(), vec![row]),
         };
         known.put_in_force(&self.access, self.offer, applications, keys)

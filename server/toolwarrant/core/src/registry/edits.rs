@@ -12,6 +12,8 @@ pub(super) enum RowId {
 #[derive(Clone)]
 pub(super) enum DirectoryRow {
     Application(ApplicationRow),
+    /// An application with its first key, and the act of that.
+    WithKey(ApplicationRow, Box<(KeyRow, Act)>),
     Key(KeyRow),
 }
 
@@ -25,7 +27,7 @@ pub(super) struct Edit {
 impl DirectoryRow {
     pub(super) fn id(&self) -> RowId {
         match self {
-            Self::Application(row) => RowId::Application(row.id.clone()),
+            Self::Application(row) | Self::WithKey(row, ..) => RowId::Application(row.id.clone()),
             Self::Key(row) => RowId::Key(row.id.clone()),
         }
     }

@@ -54,12 +54,16 @@ impl Registry {
         expires_at: Option<Timestamp>,
         origin: &Origin,
     ) -> Result<NewKey, RegistryError> {
+        let key = self.new_key(application, expires_at)?;
+        let plan = |known: &Known| self.add_secret(known, None, key.clone(), origin);
+        Ok(self.carry_out(plan).await?.0)
+    }
+
+    pub(super) fn new_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<KeyRow, RegistryError> {
         let id = format!("{}{}{}", self.prefixes.id, self.cell, self.hex::<8>()?);
         let (application, created_at) = (application.to_owned(), self.clock.now());
         let (secrets, labels, suspended_at) = (Vec::new(), Labels::new(), None);
-        let key = KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at };
-        let plan = |known: &Known| self.add_secret(known, None, key.clone(), origin);
-        Ok(self.carry_out(plan).await?.0)
+        Ok(KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at })
     }
 
     /// Adds a secret. The previous one stays valid until `grace` is over or, without it, until the
@@ -132,21 +136,25 @@ impl Registry {
         origin: &Origin,
     ) -> Result<(Edit, NewKey), RegistryError> {
         let key_id = key.id.clone();
-        let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
-        key.secrets.insert(
-            0,
-            self.access.secret(&key.application, &key_id, &secret, self.clock.latest()).map_err(registry_error)?,
-        );
-        key.secrets.truncate(LIVE_SECRETS);
+        let secret = self.put_secret(&mut key)?;
         if known.applications.get(&key.application).is_none_or(|(row, _)| row.deleted_at.is_some()) {
             return Err(unknown("application", &key.application));
         }
         let edit = self.edit_key(before, key, origin)?;
         let act_id = edit.act.id.clone();
-        Ok((edit, NewKey { key_id, secret: Secret::new(secret), act_id }))
+        Ok((edit, NewKey { key_id, secret, act_id }))
     }
 
-    fn edit_key(&self, before: Option<KeyRow>, row: KeyRow, origin: &Origin) -> Result<Edit, RegistryError> {
+    /// Makes a secret the first one of a key.
+    pub(super) fn put_secret(&self, key: &mut KeyRow) -> Result<Secret<String>, RegistryError> {
+        let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
+        let row = self.access.secret(&key.application, &key.id, &secret, self.clock.latest());
+        key.secrets.insert(0, row.map_err(registry_error)?);
+        key.secrets.truncate(LIVE_SECRETS);
+        Ok(Secret::new(secret))
+    }
+
+    pub(super) fn edit_key(&self, before: Option<KeyRow>, row: KeyRow, origin: &Origin) -> Result<Edit, RegistryError> {
         let changes = Changes::between(before.as_ref().map(RowFacts::from), Some(RowFacts::from(&row)));
         let act = self.act(origin, Some(&row.id), changes)?;
         let only_takes = before.is_some_and(|before| takes_key_away(&before, &row));

@@ -3,9 +3,10 @@
 use super::{
     ActMade, ActRow, ApplicationAnswer, ApplicationFacts, BegunAgain, CheckRow, ClockAccepted, Concern, ConsoleLink,
     ConsoleSession, Diagnosis, FaultRow, FoundObject, FoundTarget, KeyAnswer, KeyState, LastDay, ListedApplication,
-    ListedTasks, ListedTool, NewKeyAnswer, OverviewAnswer, Readiness, RefundRow, RemedyRow, RetentionRow,
-    RevokedKeyAnswer, RightsGranted, SecretAnswer, SeenTargets, ServerFacts, ServerLoad, SessionsEnded, StoreChecked,
-    StoreMade, TargetCounts, TaskAnswer, TaskCall, TaskRow, ToolAnswer, UnexaminedRow, Viewers, WithAct,
+    ListedTasks, ListedTool, NewApplicationAnswer, NewKeyAnswer, OverviewAnswer, Readiness, RefundRow, RefundSum,
+    RemedyRow, RetentionRow, RevokedKeyAnswer, RightsGranted, SecretAnswer, SeenTargets, ServerFacts, ServerLoad,
+    SessionsEnded, StoreChecked, StoreMade, TargetCounts, TaskAnswer, TaskCall, TaskCounts, TaskPeriod, TaskRow,
+    ToolAnswer, UnexaminedRow, Viewers, WithAct,
 };
 use crate::backup::BackupAnswer;
 use crate::history::Counts;
@@ -27,6 +28,7 @@ columns! {
         secrets, latest_acts, made: all,
     }
     NewKeyAnswer { key_id: key, secret, act_id: id, note }
+    NewApplicationAnswer { application: all, key_id: key, secret, act_id: id, note }
     change RevokedKeyAnswer { key_id: key, state, made: all }
     SecretAnswer { created_at, ends_at, last_used_at, last_used_from }
     TaskRow {
@@ -40,6 +42,9 @@ columns! {
     LedgerEntry { kind, at }
     TimelineRow { at, phase, what }
     RefundRow { refunded_at, application, units, task_id: task }
+    RefundSum { day, application, units }
+    TaskCounts { tasks, every: any }
+    TaskPeriod { since, tasks }
     FoundTarget { seen_by, tasks, lines }
     Viewers { resource: resource, applications: applications }
     ActRow { time, by, command, object: object, name, changes, reason, claims, channel, uid, act_id: id }
@@ -188,6 +193,7 @@ mod tests {
             attempts: 1,
             created_at: Timestamp(1),
             finished_at: None,
+            why: None,
         };
         let ended =
             TaskRow { status: TaskStatus::Success, phase: None, finished_at: Some(Timestamp(2)), ..going.clone() };

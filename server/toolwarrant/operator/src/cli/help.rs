@@ -47,7 +47,7 @@ pub(super) fn set(command: Command, resources: &[&str], permission: &str) -> Com
     let resource = resources.first().copied().unwrap_or("RESOURCE");
     let examples = format!(
         "`{name} serve --help` shows the flags of a server. `{name} {FLAGS}` shows all with their variables, such as --store and --socket.\n\n\
-         Examples:\n  {name} app create agent --permission {permission}\n  {name} {resource} assign agent --all\n  {name} key create agent"
+         Examples:\n  {name} app create agent --permission {permission} --assign '{resource}:*' --key"
     );
     let command = command.mut_args(|arg| match arg.get_long() {
         Some(long) if !SHOWN.contains(&long) => arg.hide(true),

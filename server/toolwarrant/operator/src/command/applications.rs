@@ -2,17 +2,20 @@
 
 use super::acts;
 use super::answer::{CommandAnswer, change_labels, describe_act, parse_label, refusal};
-use super::keys::KeyFacts;
-use crate::answers::{ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, SeenTargets};
+use super::keys::{KeyFacts, describe_new_key};
+use super::targets;
+use crate::answers::{
+    ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, NewApplicationAnswer, SeenTargets,
+};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
-use toolwarrant_core::registry::{Changed, NewApplication};
+use toolwarrant_core::registry::{Changed, NewApplication, NewKey};
 use toolwarrant_core::store::ApplicationRow;
 
 /// Commands about applications. All keys of an application share its permissions, {targets} and
@@ -20,7 +23,9 @@ use toolwarrant_core::store::ApplicationRow;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppCommand {
-    /// Create an application; it sees no {target} until some are assigned to it
+    /// Create an application; it sees no {target} without --assign
+    ///
+    /// With --key, it also has its first key. All of this is done in one step, or nothing is.
     Create {
         /// Its name
         name: String,
@@ -30,6 +35,16 @@ pub enum AppCommand {
         /// Its request budget in any 60 seconds; by default, the contract's
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_minute: Option<u32>,
+        /// The {targets} that it sees: `*` for all, `abc*` for all whose ids begin so, or an id;
+        /// with the name of the resource and a colon before it if there are several; may be
+        /// repeated
+        #[arg(long = "assign", value_name = "TERM")]
+        #[serde(default)]
+        assigned: Vec<String>,
+        /// Make its first key, and show the secret once
+        #[arg(long)]
+        #[serde(default)]
+        key: bool,
     },
     /// Rename an application; its id and keys stay the same
     Rename {
@@ -110,10 +125,17 @@ pub enum AppCommand {
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
-        AppCommand::Create { name, permissions, requests_per_minute } => {
+        AppCommand::Create { name, permissions, requests_per_minute, assigned, key } => {
             let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
-            let grants = Grants::nothing();
+            let grants = targets::read_grants(context, &assigned).await?;
             let new = NewApplication { name, permissions, grants, requests_per_minute };
+            if key {
+                let (Changed { object, act_id, .. }, NewKey { key_id, secret, .. }) =
+                    registry.create_with_key(new, origin).await?;
+                let application = describe_application(context, &registry.find(&object).await?, SeenTargets::Terms);
+                let (secret, note) = (secret.expose().clone(), describe_new_key(None));
+                return Ok(Box::new(NewApplicationAnswer { application, key_id, secret, act_id, note }).into());
+            }
             Ok(show_changed(context, registry.create(new, origin).await?).await?.into())
         }
         AppCommand::Rename { app, name } => change(context, origin, &app, |row| row.name = name).await,

@@ -113,7 +113,7 @@ pub struct KeyQuery {
     pub older_than: Option<Duration>,
 }
 
-fn parse_span(text: &str) -> Result<Duration, &'static str> {
+pub(super) fn parse_span(text: &str) -> Result<Duration, &'static str> {
     span(text).ok_or("expected a time span such as 30m, 12h or 90d")
 }
 
@@ -201,7 +201,8 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let expires_at = expires.and_then(|end| end.moment(now));
             must_come(expires_at, now)?;
             let id = registry.find(&app).await?.id;
-            new(registry.issue_key(&id, expires_at, origin).await?, "the secret is shown only once".to_owned())
+            let key = registry.issue_key(&id, expires_at, origin).await?;
+            new(key, describe_new_key(expires_at))
         }
         KeyCommand::List(query) => {
             let only = find_application(context, query.app.as_deref()).await?;
@@ -246,6 +247,11 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             Ok(RevokedKeyAnswer { key_id: key, state: KeyState::Revoked, made }.into())
         }
     }
+}
+
+pub(super) fn describe_new_key(expires_at: Option<Timestamp>) -> String {
+    let end = expires_at.map_or_else(|| "does not end by itself".to_owned(), |end| format!("ends at {end}"));
+    format!("the secret is shown only once; the key {end}")
 }
 
 async fn change(

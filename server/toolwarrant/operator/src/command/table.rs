@@ -55,6 +55,7 @@ impl OperatorCommand {
                 CommandRow { name: format!("{resource} {}", row.name), ..row }
             }
             Self::Task(TaskCommand::List(_)) => view("task list"),
+            Self::Task(TaskCommand::Count(_)) => view("task count"),
             Self::Task(TaskCommand::Show { .. }) => view("task show"),
             Self::Refunds(_) => view("refunds"),
             Self::Find { .. } => view("find"),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
-use toolwarrant_core::access::Granted;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::catalogue::ResourceDef;
 use toolwarrant_core::store::ApplicationRow;
@@ -159,6 +159,31 @@ pub(super) async fn execute(
             Ok(change(context, origin, &row.id, resource, unassign).await?.into())
         }
     }
+}
+
+/// Reads what a new application sees. Without a term, it sees nothing.
+pub(super) async fn read_grants(context: &OperatorContext, assigned: &[String]) -> Result<Grants, OperatorError> {
+    let mut terms: BTreeMap<&'static str, (&'static ResourceDef, Vec<String>)> = BTreeMap::new();
+    for assigned in assigned {
+        let named = assigned.split_once(':').and_then(|(name, term)| Some((context.catalogue.resource(name)?, term)));
+        let found = match (named, context.catalogue.resources) {
+            (None, [only]) => Some((only, assigned.as_str())),
+            (named, _) => named,
+        };
+        let names = || context.catalogue.resource_names().join(", ");
+        let unnamed =
+            || refusal(format!("`{assigned}` must begin with a resource and a colon; there are: {}", names()));
+        let (def, term) = found.ok_or_else(unnamed).map_err(|error| error.at("assign"))?;
+        terms.entry(def.name).or_insert((def, Vec::new())).1.push(term.to_owned());
+    }
+    let mut grants = BTreeMap::new();
+    for (def, terms) in terms.into_values() {
+        let granted = read_terms(def, &terms).map_err(|why| refusal(why).at("assign"))?;
+        let ids: Vec<_> = granted.ids().iter().map(ToString::to_string).collect();
+        must_exist(context, def, &ids).await.map_err(|error| error.at("assign"))?;
+        grants.insert(def.name.into(), granted);
+    }
+    Ok(Grants::only(grants))
 }
 
 fn read_terms(resource: &ResourceDef, terms: &[String]) -> Result<Granted, String> {

@@ -1,17 +1,25 @@
 //! Commands about tasks and refunds.
 
 use super::answer::{CommandAnswer, find_application, name_application, names, refusal};
-use crate::answers::{ApplicationName, ListedTasks, RefundRow, TaskAnswer, TaskCall, TaskRow, TaskTarget};
+use super::keys::parse_span;
+use crate::answers::{
+    ApplicationName, Counts, ListedTasks, RefundRow, RefundSum, TaskAnswer, TaskCall, TaskCounts, TaskPeriod, TaskRow,
+    TaskTarget,
+};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::when::TimePoint;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::time::Duration;
 use toolwarrant_base::json;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::history::TaskHistory;
-use toolwarrant_tasks::store::{CallFacts, Identity, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows};
+use toolwarrant_tasks::machine::explain_end;
+use toolwarrant_tasks::store::{
+    CallFacts, Identity, LedgerRow, Record, RefundFilter, StatusCounts, TaskFilter, TaskRows,
+};
 use toolwarrant_tasks::task::TaskId;
 
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -22,6 +30,8 @@ pub enum TaskCommand {
     /// Examines at most 100,000 tasks. With --json, the answer says how many. It says where the
     /// next page begins.
     List(TaskListQuery),
+    /// Count tasks by their status
+    Count(TaskCountQuery),
     /// Show one task with its timeline, and why it ended as it did
     ///
     /// The timeline consists of phases, and ends with the task's status:
@@ -75,6 +85,28 @@ pub struct TaskListQuery {
     pub limit: u32,
 }
 
+/// Selects tasks to be counted.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskCountQuery {
+    /// Only tasks of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only tasks of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only tasks accepted at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or
+    /// +02:00
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only tasks accepted before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Count those of each time span as well, such as 1h
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "since")]
+    pub every: Option<Duration>,
+}
+
 fn parse_status(text: &str) -> Result<String, String> {
     let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
     match names.contains(&text) {
@@ -96,6 +128,10 @@ pub struct RefundQuery {
     /// Only refunds before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
+    /// Sum by day and application, at most 100,000 refunds
+    #[arg(long, conflicts_with_all = ["before", "limit"])]
+    #[serde(default)]
+    pub sums: bool,
     /// Only refunds before the one with this `number`, which --json shows: the next page
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
@@ -122,6 +158,37 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Res
     let is_bounded = examined == EXAMINED_MAX && next.is_some();
     let note = is_bounded.then_some("the latest 100,000 tasks were examined; narrow the time for older ones");
     Ok(ListedTasks { tasks, examined, next: next.map(|id| id.to_string()), note })
+}
+
+/// The most periods of a count.
+const PERIODS_MAX: u64 = 400;
+
+pub(super) async fn count(context: &OperatorContext, query: TaskCountQuery) -> Result<TaskCounts, OperatorError> {
+    let now = context.clock.latest();
+    let TaskCountQuery { app, tool, since, until, every } = query;
+    let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
+    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let all = TaskFilter { application, tool, since, until, ..TaskFilter::default() };
+    let mut counts = TaskCounts { tasks: counts(context.store.count_tasks(all.clone()).await?), every: Vec::new() };
+    let (Some(every), Some(mut begin)) = (every, since) else { return Ok(counts) };
+    let end = until.unwrap_or(now);
+    let periods = end.since(begin).as_millis().checked_div(every.as_millis()).unwrap_or(u128::MAX);
+    if periods > PERIODS_MAX.into() {
+        return Err(refusal(format!("that would be more than {PERIODS_MAX} time spans; name a longer one")));
+    }
+    while begin < end {
+        let next = begin.plus(every);
+        let filter = TaskFilter { since: Some(begin), until: Some(next.min(end)), ..all.clone() };
+        let tasks = self::counts(context.store.count_tasks(filter).await?);
+        counts.every.push(TaskPeriod { since: begin, tasks });
+        begin = next;
+    }
+    Ok(counts)
+}
+
+fn counts(counts: StatusCounts) -> Counts {
+    let named = TaskStatus::ALL.iter().map(|status| status.as_str()).zip(counts);
+    Counts(named.filter(|(_, count)| *count > 0).collect())
 }
 
 pub(super) async fn show(context: &OperatorContext, task: &str) -> Result<Box<TaskAnswer>, OperatorError> {
@@ -154,7 +221,8 @@ fn no_task(task: &str) -> OperatorError {
 
 pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> CommandAnswer {
     let (names, now) = (names(context).await, context.clock.latest());
-    let RefundQuery { app, since, until, before, limit } = query;
+    let RefundQuery { app, since, until, sums, before, limit } = query;
+    let limit = if sums { EXAMINED_MAX } else { limit };
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
     let filter = RefundFilter { application, since, until, before, limit };
@@ -162,7 +230,21 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Co
         let application = name_application(&names, &application);
         RefundRow { refunded_at: at, application, units: 1, task_id: id.to_string(), number }
     };
-    Ok(context.store.refunds(filter).await?.into_iter().map(line).collect::<Vec<_>>().into())
+    let rows: Vec<_> = context.store.refunds(filter).await?.into_iter().map(line).collect();
+    Ok(if sums { sum_up(rows).into() } else { rows.into() })
+}
+
+/// Returns the latest day first.
+fn sum_up(rows: Vec<RefundRow>) -> Vec<RefundSum> {
+    let mut sums: Vec<RefundSum> = Vec::new();
+    for RefundRow { refunded_at, application, units, .. } in rows {
+        let day = refunded_at.to_string().split('T').next().unwrap_or_default().to_owned();
+        match sums.iter_mut().find(|sum| sum.day == day && sum.application == application) {
+            Some(sum) => sum.units += units,
+            None => sums.push(RefundSum { day, application, units }),
+        }
+    }
+    sums
 }
 
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, ApplicationName>) -> TaskRow {
@@ -182,5 +264,6 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Appl
         attempts: task.attempts,
         created_at: *created_at,
         finished_at: task.finished_at,
+        why: explain_end(task),
     }
 }

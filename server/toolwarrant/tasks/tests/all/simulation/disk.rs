@@ -13,8 +13,8 @@ use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
-    TaskRows, TaskStore, TimelineEvent, WriteAnswer,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts,
+    TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer,
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
@@ -317,6 +317,10 @@ impl TaskStore for Disk {
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
         self.drive.memory.tasks(filter)
+    }
+
+    fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts> {
+        self.drive.memory.count_tasks(filter)
     }
 
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
