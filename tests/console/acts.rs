@@ -54,7 +54,7 @@ async fn every_act_is_done_by_an_operator_and_refused_and_recorded_for_a_viewer(
 }
 
 #[tokio::test]
-async fn a_form_is_taken_once_and_shows_mistakes_in_the_words_of_the_command_line() {
+async fn a_form_is_taken_once_and_says_a_mistake_in_words_at_its_field() {
     let program = Program::start(WATCHED).await;
     let browser = Browser::enter(&program, "--operate").await;
     let keys = async || json_of(&program.data, "key list").await.as_array().map_or(0, Vec::len);
@@ -71,11 +71,13 @@ async fn a_form_is_taken_once_and_shows_mistakes_in_the_words_of_the_command_lin
     assert_eq!(browser.post("/act/key/create", &sent, OWN).await.status, 409, "the form of another session");
 
     for (act, fields, status, words) in [
-        ("app/create", "name=x", 400, "--permission &#60;PERMISSION&#62;"),
-        ("app/rate", "app=demo&requests_per_minute=many", 400, "invalid value &#39;many&#39;"),
+        ("app/create", "name=x", 400, "role=\"alert\">Choose at least one</p>"),
+        ("app/create", "permission=device", 400, "aria-invalid"),
+        ("app/create", "name=x&permission=device&assign=none", 404, "There is no device `none`"),
+        ("app/rate", "app=demo&requests_per_minute=many", 400, "`many` cannot be taken: invalid digit"),
         ("app/grant", "app=demo&permissions=fly", 400, "fly"),
         ("app/show", "app=demo", 404, "no such page"),
-        ("app/suspend", "app=--help", 404, "there is no application `--help`"),
+        ("app/suspend", "app=--help", 404, "There is no application `--help`"),
         ("key/revoke", "key=cpk_0", 404, "cpk_0"),
         ("backup/inside", "file=x", 404, "no such page"),
     ] {
@@ -85,4 +87,19 @@ async fn a_form_is_taken_once_and_shows_mistakes_in_the_words_of_the_command_lin
         assert!(answer.body.contains(words), "{act}: {}", answer.body);
     }
     assert_eq!(json_of(&program.data, "app list --deleted").await, json!([]));
+    let fields = "name=new&permission=device&assign=phone-0000001&assign=phone-0000002&key=on";
+    let (status, page) = browser.act("/act/app/create", fields).await;
+    let key = key_of_page(&page);
+    assert!(status == 200 && page.contains("&#34;Authorization&#34;: &#34;Bearer "), "{page}");
+    let made = json_of(&program.data, "app show new").await;
+    assert_eq!(
+        (&made["devices"], &made["keys"][0]["key_id"]),
+        (&json!(["phone-0000001", "phone-0000002"]), &json!(key))
+    );
+}
+
+/// Returns the id of a new key, which the page has with its secret.
+fn key_of_page(page: &str) -> &str {
+    let (_, field) = page.split_once("<input value=\"").expect("a key");
+    field.split(':').next().expect("an id")
 }

@@ -240,8 +240,8 @@ async fn neither_code_nor_cookie_nor_a_new_secret_is_found_later() {
     browser.cookie =
         answer.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie").to_owned();
     let (_, page) = browser.act("/act/key/create?app=demo", "app=demo").await;
-    let (_, secret) = page.split_once("<code>cps_").expect("a secret");
-    let secret = secret.split('<').next().expect("a secret");
+    let (_, secret) = page.split_once(":cps_").expect("a secret");
+    let secret = secret.split('"').next().expect("a secret");
     program.stop().await;
     let cookie = browser.cookie.split(['=', '.']).nth(1).expect("a value");
     let mut places = vec![program.log()];

@@ -47,9 +47,9 @@ async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         assert!(answer.body.ends_with("</html>") && !answer.body.contains("role=\"alert\""), "{path}: {}", answer.body);
     }
-    assert!(browser.get("/").await.body.contains("devices that cannot be read"));
+    assert!(browser.get("/").await.body.contains("Devices that cannot be read: 1"));
     let page = browser.get("/fleet/device?as=table&state=unknown").await.body;
-    assert!(page.contains("phone-0000004") && page.contains("unreadable since"), "{page}");
+    assert!(page.contains("phone-0000004") && page.contains("Unreadable since"), "{page}");
     assert!(!page.contains("phone-0000001"), "{page}");
     let page = browser.get(&of_task).await.body;
     for part in ["<svg", "set_proxy on phone-0000001", &format!("cloudphone task show {task}"), "203.0.113.7"] {

@@ -22,6 +22,15 @@ document.addEventListener("keydown", (event) => {
   find.focus();
 });
 
+for (const button of document.querySelectorAll(".copy")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const field = button.previousElementSibling.querySelector("input, textarea");
+    field.select();
+    await navigator.clipboard?.writeText(field.value).then(() => (button.textContent = "Copied"), () => {});
+  });
+}
+
 function ago(time) {
   const seconds = Math.round((Date.now() - Date.parse(time)) / 1000);
   const units = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
@@ -31,7 +40,7 @@ function ago(time) {
 }
 
 function show_ages() {
-  for (const each of document.querySelectorAll("main time[datetime]")) each.title = `${each.dateTime}, ${ago(each.dateTime)}`;
+  for (const each of document.querySelectorAll("main time[datetime]")) each.dataset.ago = ago(each.dateTime);
 }
 
 /** Replaces the main part, and keeps the focus and the places of what scrolls. */

@@ -2,14 +2,16 @@
 //! judge what was filled in. The page of a form says what the act does, so it also is the
 //! confirmation of an act that cannot be undone.
 
-use crate::answer::{encode, show};
+use crate::answer::{encode, sentence, show, words};
 use crate::lists::FormInput;
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use toolwarrant_operator::answers::{ActMade, NewKeyAnswer, OperatorAnswer};
+use serde_json::json;
+use toolwarrant_operator::answers::{ActMade, NewApplicationAnswer, NewKeyAnswer, OperatorAnswer};
 use toolwarrant_operator::cli::{CommandForm, describe_form};
+use toolwarrant_operator::view::{AnswerView, Show};
 use toolwarrant_operator::{FailureCode, OperatorError};
 
 /// The acts on applications and keys.
@@ -23,6 +25,10 @@ const FINAL: [(&str, &str); 4] = [("app", "delete"), ("key", "rotate"), ("key", 
 
 /// The acts on the targets of each resource.
 const OF_TARGETS: [&str; 3] = ["assign", "unassign", "set"];
+
+pub(crate) fn is_final(group: &str, name: &str) -> bool {
+    FINAL.contains(&(group, name))
+}
 
 /// Returns the acts on applications, or on keys.
 pub(crate) fn list_acts(group: &str) -> impl Iterator<Item = &'static str> {
@@ -57,8 +63,8 @@ struct DonePage {
     heading: Heading,
     back: (String, String),
     body: Markup,
-    /// The secret of a key, and the id of the key.
-    secret: Option<(String, String)>,
+    /// A new key in the forms in which it is used, with a name for each.
+    secret: Vec<(&'static str, String)>,
 }
 
 impl ConsoleVisit<'_> {
@@ -68,7 +74,7 @@ impl ConsoleVisit<'_> {
         let is_of_target = catalogue.resource(group).is_some() && OF_TARGETS.contains(&name);
         let is_act = is_of_target || list_acts(group).any(|act| act == name);
         let form = describe_form(catalogue, &[group, name]).filter(|_| is_act)?;
-        Some((form, FINAL.contains(&(group, name))))
+        Some((form, is_final(group, name)))
     }
 
     pub(crate) async fn act_page(&self, group: &str, name: &str, error: Option<OperatorError>) -> Rendered {
@@ -85,13 +91,19 @@ impl ConsoleVisit<'_> {
         };
         let object = object.map(|object| show(&object));
         let about = form.about.clone();
-        let title = format!("{group} {name}");
-        let mut inputs = self.inputs(form, &["yes"]).await;
-        // The page shows this object.
-        for input in inputs.iter_mut().filter(|input| ["app", "key"].contains(&input.input.name.as_str())) {
-            input.is_fixed = !input.value.is_empty();
+        let title = words(group) + " " + name;
+        let mut inputs = self.inputs(form, Some(group)).await;
+        inputs.retain(|input| input.input.name != "yes");
+        let mut unplaced = error.as_ref();
+        for input in &mut inputs {
+            // The page shows this object.
+            input.is_fixed = ["app", "key"].contains(&&*input.input.name) && !input.value.is_empty();
+            if let Some(error) = unplaced.filter(|error| error.field.as_deref() == Some(&input.input.name)) {
+                input.refused = Some(sentence(&error.message));
+                unplaced = None;
+            }
         }
-        let heading = Heading { error: error.as_ref().map(|error| error.message.clone()), ..Heading::of(&title) };
+        let heading = Heading { error: unplaced.map(|error| sentence(&error.message)), ..Heading::of(&title) };
         let page = ActPage {
             heading,
             path: format!("/act/{}/{}", encode(group), encode(name)),
@@ -132,25 +144,45 @@ impl ConsoleVisit<'_> {
     }
 
     fn show_done(&self, group: &str, name: &str, answer: &OperatorAnswer) -> Rendered {
-        let to_key = |id: &str| (format!("/keys/{}", encode(id)), format!("to the key {id}"));
+        let to_key = |id: &str| (format!("/keys/{}", encode(id)), format!("To the key {id}"));
         let back = match answer {
             OperatorAnswer::NewKey(key) => to_key(&key.key_id),
+            OperatorAnswer::NewApplication(answer) => to_key(&answer.key_id),
             OperatorAnswer::Key(key) => to_key(&key.key_id),
             OperatorAnswer::RevokedKey(key) => to_key(&key.key_id),
             OperatorAnswer::Application(answer) if name != "delete" => {
                 let facts = &answer.application;
-                (format!("/applications/{}", encode(&facts.id)), format!("to the application {}", facts.name))
+                (format!("/applications/{}", encode(&facts.id)), format!("To the application {}", facts.name))
             }
-            _ => ("/applications".to_owned(), "to the applications".to_owned()),
+            _ => ("/applications".to_owned(), "To the applications".to_owned()),
         };
-        let heading = Heading::of(&format!("done: {group} {name}"));
+        let heading = Heading::of(&format!("Done: {group} {name}"));
         let (body, secret) = match answer {
             OperatorAnswer::NewKey(NewKeyAnswer { key_id, secret, act_id, note }) => {
                 let made = ActMade { act_id: act_id.clone(), note: Some(note.clone()) };
-                (show(&made), Some((secret.clone(), key_id.clone())))
+                (show(&made), self.describe_secret(key_id, secret))
             }
-            answer => (show(answer), None),
+            OperatorAnswer::NewApplication(answer) => {
+                let NewApplicationAnswer { application, key_id, secret, act_id, note } = &**answer;
+                let made = ActMade { act_id: act_id.clone(), note: Some(note.clone()) };
+                let facts = [application.facts(), made.facts()].concat();
+                (show(&AnswerView::Facts(facts)), self.describe_secret(key_id, secret))
+            }
+            answer => (show(answer), Vec::new()),
         };
-        Rendered::of("done", &DonePage { heading, back, body, secret })
+        Rendered::of("Done", &DonePage { heading, back, body, secret })
+    }
+
+    /// Returns a key as a client takes it, as JSON, and as the configuration of a host.
+    fn describe_secret(&self, key_id: &str, secret: &str) -> Vec<(&'static str, String)> {
+        let (program, url) = (self.receiver.program(), &self.console.url);
+        let headers = json!({"Authorization": format!("Bearer {key_id}:{secret}")});
+        let host = json!({"mcpServers": {program: {"type": "http", "url": format!("{url}/mcp"), "headers": headers}}});
+        let json = json!({"key_id": key_id, "secret": secret});
+        vec![
+            ("Key and secret", format!("{key_id}:{secret}")),
+            ("JSON", json.to_string()),
+            ("Configuration of a host", format!("{host:#}")),
+        ]
     }
 }

@@ -21,15 +21,15 @@ pub(crate) struct Cell {
 #[template(path = "pages/table.html")]
 struct Table<'a> {
     name: &'a str,
-    head: Vec<&'a str>,
+    head: Vec<String>,
     rows: Vec<Vec<Vec<Cell>>>,
 }
 
 #[derive(Template)]
 #[template(path = "pages/facts.html")]
-struct Facts<'a> {
-    facts: Vec<(&'a str, Vec<Cell>)>,
-    parts: Vec<(&'a str, Markup)>,
+struct Facts {
+    facts: Vec<(String, Vec<Cell>)>,
+    parts: Vec<(String, Markup)>,
 }
 
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -37,6 +37,17 @@ const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').
 /// Writes the text as a part of a path or a query.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, &PLAIN).to_string()
+}
+
+/// Returns the words of a name, as a sentence begins.
+pub(crate) fn words(name: &str) -> String {
+    sentence(&name.replace(['_', '-'], " "))
+}
+
+/// Returns the text with a capital letter.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 fn path_of(page: &PageOf) -> String {
@@ -97,11 +108,11 @@ fn show_named(name: &str, view: &AnswerView) -> Markup {
             let has_rows = |n: usize| rows.iter().any(|row| matches!(row[n], AnswerView::Table(_)));
             let shown: Vec<_> = (0..head.len()).filter(|n| !has_rows(*n)).collect();
             let rows = rows.iter().map(|row| shown.iter().map(|n| cells(&row[*n])).collect()).collect();
-            Markup::of(&Table { name, head: shown.iter().map(|n| &*head[*n]).collect(), rows })
+            Markup::of(&Table { name, head: shown.iter().map(|n| words(&head[*n])).collect(), rows })
         }
         AnswerView::List(items) if items.is_empty() => Markup::of(&Table { name, head: Vec::new(), rows: Vec::new() }),
         AnswerView::Facts(facts) | AnswerView::Line(facts) => show_facts(facts),
-        other => Markup::of(&Facts { facts: vec![("", cells(other))], parts: Vec::new() }),
+        other => Markup::of(&Facts { facts: vec![(String::new(), cells(other))], parts: Vec::new() }),
     }
 }
 
@@ -109,11 +120,11 @@ fn show_facts(members: &[Fact]) -> Markup {
     let (mut facts, mut parts) = (Vec::new(), Vec::new());
     for (name, view) in members.iter().filter(|(_, view)| *view != AnswerView::Absent) {
         match view {
-            AnswerView::Table(_) => parts.push((&**name, show_named(name, view))),
+            AnswerView::Table(_) => parts.push((words(name), show_named(name, view))),
             AnswerView::Facts(inner) if inner.iter().any(|(_, view)| matches!(view, AnswerView::Link(..))) => {
-                parts.push((&**name, show_facts(inner)));
+                parts.push((words(name), show_facts(inner)));
             }
-            _ => facts.push((&**name, cells(view))),
+            _ => facts.push((words(name), cells(view))),
         }
     }
     Markup::of(&Facts { facts, parts })

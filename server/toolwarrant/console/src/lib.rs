@@ -53,11 +53,17 @@ fn describe_failure(why: impl Display) -> OperatorError {
 }
 
 impl Console {
+    /// Makes the console of the service at this URL.
     #[must_use]
-    pub fn new(catalogue: &'static Catalogue, clock: Clock, random: Random, groups: OperatorGroups) -> Self {
+    pub fn new(
+        (catalogue, url): (&'static Catalogue, String),
+        clock: Clock,
+        random: Random,
+        groups: OperatorGroups,
+    ) -> Self {
         let (open, opened) = mpsc::unbounded_channel();
         Self {
-            state: Arc::new(ConsoleState::new(catalogue, clock, random.clone(), groups)),
+            state: Arc::new(ConsoleState::new((catalogue, url), clock, random.clone(), groups)),
             random,
             open,
             opened: tokio::sync::Mutex::new(opened),

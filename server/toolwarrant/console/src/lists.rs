@@ -1,16 +1,20 @@
 //! Pages that are a list with filters. The filters are the flags of the command that lists, so a
 //! page has them all and no other.
 
-use crate::answer::table;
+use crate::answer::{sentence, table, words};
 use crate::markup::Markup;
-use crate::rendered::{Heading, Rendered};
+use crate::pictures::timeline::describe_length;
+use crate::rendered::{Heading, HeadingAct, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use std::borrow::Cow;
 use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_operator::answers::{ListedApplication, OperatorAnswer, TargetRow};
+use toolwarrant_operator::answers::{
+    ListedApplication, OperatorAnswer, StateCounts, TargetRow, TaskCounts, TaskRow, TaskTarget,
+};
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
+use toolwarrant_operator::view::{AnswerView, PageOf, Show, Table};
 
 /// A page with a list.
 pub(crate) struct ListPage<'a> {
@@ -20,6 +24,25 @@ pub(crate) struct ListPage<'a> {
     /// The path of a page that belongs to the list, and its name.
     pub(crate) act: Act,
     pub(crate) is_live: bool,
+}
+
+/// Shows tasks for a quick look. Their own pages and the command line have all columns.
+pub(crate) fn show_tasks(rows: &[TaskRow]) -> AnswerView {
+    let head = ["task", "on", "status", "application", "accepted", "took", "why"].map(Cow::Borrowed).to_vec();
+    let row = |task: &TaskRow| {
+        let TaskTarget { resource, id, .. } = task.target.clone();
+        let took = task.finished_at.map(|end| describe_length(end.since(task.created_at)));
+        vec![
+            AnswerView::Link(task.tool.clone(), PageOf::Task(task.task_id.clone())),
+            AnswerView::Link(id.clone(), PageOf::Target { resource, id }),
+            task.status.show(),
+            task.application.show(),
+            task.created_at.show(),
+            took.show(),
+            task.why.as_deref().map(sentence).show(),
+        ]
+    };
+    AnswerView::Table(Table { head, rows: rows.iter().map(row).collect() })
 }
 
 type Act = Option<(&'static str, &'static str)>;
@@ -44,9 +67,11 @@ pub(crate) struct FormInput {
     pub(crate) value: String,
     /// All values that were sent, for an input that takes many.
     pub(crate) values: Vec<String>,
-    /// Some values to choose from; any other is allowed as well.
+    /// The values to choose from.
     pub(crate) known: Vec<String>,
     pub(crate) is_fixed: bool,
+    /// The reason why the value cannot be taken.
+    pub(crate) refused: Option<String>,
 }
 
 #[derive(Template)]
@@ -55,13 +80,28 @@ struct List<'a> {
     heading: Heading,
     path: &'a str,
     above: Markup,
-    /// The shape of the page, which its form keeps.
-    shape: &'a str,
+    /// The values of the query that the form keeps.
+    kept: Vec<(&'a str, &'a str)>,
     filters: Vec<FormInput>,
     rows: Markup,
     next: Option<String>,
     /// The part of the data that was searched.
     searched: String,
+}
+
+/// The states of tasks, and the refunds, with their sums.
+#[derive(Template)]
+#[template(path = "pages/tabs.html")]
+struct Tabs {
+    tabs: Vec<Tab>,
+    sums: Markup,
+}
+
+struct Tab {
+    text: String,
+    count: Option<u64>,
+    path: String,
+    is_here: bool,
 }
 
 /// A picture of rows instead of a table.
@@ -88,36 +128,94 @@ impl ConsoleVisit<'_> {
             return Rendered::missing();
         };
         let (rows_max, drawn) = picture.as_ref().map_or((ROWS, &[][..]), |picture| (picture.rows_max, picture.filters));
-        let asked = self.query.iter().filter(|(name, _)| name != "limit" && !drawn.contains(&name.as_str())).cloned();
+        let fields = self.query.iter().filter(|(name, _)| name != "limit" && !drawn.contains(&name.as_str())).cloned();
         let paging = ("limit".to_owned(), rows_max.to_string());
-        let words = form.fill(page.words, &asked.chain([paging]).collect::<Vec<_>>());
-        let (listed, failure) = match self.ask_words(&words).await {
+        let asked = form.fill(page.words, &fields.chain([paging]).collect::<Vec<_>>());
+        let (listed, failure) = match self.ask_words(&asked).await {
             Ok(answer) => (Self::show_rows(&page.title, answer, rows_max, picture), None),
             Err(error) => (ListedRows::default(), Some(error)),
         };
+        let above = match page.words {
+            ["task", "list"] | ["refunds"] => self.tabs(page.words == ["refunds"]).await,
+            _ => above,
+        };
         let ListedRows { rows, next, searched } = listed;
         let path = format!("/{}", page.path);
-        let acts = page.act.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let acts = page.act.into_iter().map(|(path, text)| HeadingAct::of(path.to_owned(), text));
+        let title = words(&page.title);
         let list = List {
             heading: Heading {
-                title: page.title.to_string(),
+                title: title.clone(),
                 acts: self.permit_acts(acts.collect()),
                 error: failure.as_ref().map(|error| error.message.clone()),
             },
             above,
-            shape: self.query_value("as").unwrap_or_default(),
+            kept: KEPT.into_iter().filter_map(|name| Some((name, self.query_value(name)?))).collect(),
             rows,
             next: next.map(|(name, place)| self.same_page(&path, name, &place)),
             searched,
-            filters: self.inputs(form, &["limit", "before", "after"]).await,
+            filters: self.filters(form).await,
             path: &path,
         };
-        let mut rendered = Rendered::of(&page.title, &list);
+        let mut rendered = Rendered::of(&title, &list);
         let is_first = self.query_value("before").or(self.query_value("after")).is_none();
         rendered.live = (page.is_live && is_first && failure.is_none()).then_some(LOOK_EVERY);
         rendered.status = failure.map_or(rendered.status, |error| Rendered::failure(&error).status);
-        rendered.words = words;
+        rendered.words = asked;
         rendered
+    }
+
+    /// Returns terms that say what an application sees.
+    async fn list_terms(&self) -> Vec<String> {
+        let resources = self.console.catalogue.resource_names();
+        let mut terms = Vec::new();
+        for resource in &resources {
+            let lead = if resources.len() == 1 { String::new() } else { format!("{resource}:") };
+            let counts = self.ask::<StateCounts>(&[resource, "states"]).await;
+            let begins =
+                [String::new()].into_iter().chain(counts.into_iter().flat_map(|counts| counts.prefixes.into_keys()));
+            terms.extend(begins.map(|begin| format!("{lead}{begin}*")));
+            let limit = format!("--limit={}", KNOWN_MAX + 1);
+            let rows: Vec<TargetRow> = self.ask(&[resource, "list", &limit]).await.unwrap_or_default();
+            if rows.len() <= KNOWN_MAX {
+                terms.extend(rows.into_iter().map(|row| format!("{lead}{}", row.id)));
+            }
+        }
+        terms
+    }
+
+    /// Counts what the filters select, if an index does.
+    async fn tabs(&self, is_refunds: bool) -> Markup {
+        let flag = |name: &str| self.query_value(name).map(|value| format!("--{name}={value}"));
+        let flags = |names: &[&str]| names.iter().filter_map(|name| flag(name)).collect::<Vec<_>>();
+        let ask = |words: &[&str], flags| [words.iter().map(|word| (*word).to_owned()).collect(), flags].concat();
+        let counted = ["app", "tool", "since", "until", "status", "before"];
+        let is_counted = self.query.iter().all(|(name, value)| value.is_empty() || counted.contains(&name.as_str()));
+        let counts = match self.ask_words(&ask(&["task", "count"], flags(&counted[..4]))).await {
+            Ok(OperatorAnswer::TaskCounts(TaskCounts { tasks, .. })) if is_counted => Some(tasks.0),
+            _ => None,
+        };
+        let chosen = self.query_value("status").unwrap_or_default();
+        let tab = |text: &str, status: &'static str| {
+            let is_it = |name: &str| status.is_empty() || name == status;
+            let sum = |counts: &Vec<(&str, u64)>| counts.iter().filter(|(name, _)| is_it(name)).map(|of| of.1).sum();
+            let (count, path) = (counts.as_ref().map(sum), self.same_page("/tasks", "status", status));
+            Tab { text: words(text), count, path, is_here: !is_refunds && chosen == status }
+        };
+        let names = TaskStatus::ALL.iter().map(|status| status.as_str());
+        let states =
+            names.map(|name| tab(if name == TaskStatus::Dispatched.as_str() { "in flight" } else { name }, name));
+        let path = self.same_page("/refunds", "status", "");
+        let refunds = Tab { text: "Refunds".to_owned(), count: None, path, is_here: is_refunds };
+        let tabs = [tab("all", "")].into_iter().chain(states).chain([refunds]).collect();
+        let mut sums = Markup::default();
+        if is_refunds
+            && let Ok(OperatorAnswer::RefundSums(rows)) =
+                self.ask_words(&ask(&["refunds", "--sums"], flags(&["app", "since", "until"]))).await
+        {
+            sums = table("sums", &&rows[..rows.len().min(ROWS)]);
+        }
+        Markup::of(&Tabs { tabs, sums })
     }
 
     fn show_rows(name: &str, answer: OperatorAnswer, rows_max: usize, picture: Option<RowPicture<'_>>) -> ListedRows {
@@ -126,9 +224,9 @@ impl ConsoleVisit<'_> {
             |number: Option<u64>, count| number.filter(|_| is_full(count)).map(|number| ("before", number.to_string()));
         let (rows, count, next, examined) = match answer {
             OperatorAnswer::Tasks(page) => {
-                let examined = format!(", {} examined", page.examined);
+                let examined = format!(" of {} examined", page.examined);
                 let next = page.next.map(|next| ("before", next));
-                (table(name, &page.tasks), page.tasks.len(), next, examined)
+                (table(name, &show_tasks(&page.tasks)), page.tasks.len(), next, examined)
             }
             OperatorAnswer::Audit(page) => {
                 let examined = page.examined_back_to.map(|time| format!(", examined back to {time}"));
@@ -157,26 +255,57 @@ impl ConsoleVisit<'_> {
         ListedRows { rows, next, searched: format!("{count} shown{examined}") }
     }
 
-    /// Returns the inputs of a form, with the values of the query.
-    pub(crate) async fn inputs(&self, form: CommandForm, without: &[&str]) -> Vec<FormInput> {
+    /// Returns the inputs of a list: those that most people need, and those that have a value.
+    async fn filters(&self, form: CommandForm) -> Vec<FormInput> {
+        let mut filters = self.inputs(form, None).await;
+        filters.retain(|filter| {
+            let name = filter.input.name.as_str();
+            let is_usual = !RARE.contains(&name) || !filter.value.is_empty();
+            is_usual && !KEPT.contains(&name) && !["limit", "before", "after"].contains(&name)
+        });
+        for filter in filters.iter_mut().filter(|filter| filter.input.name == "since") {
+            filter.known = SINCE.map(str::to_owned).to_vec();
+        }
+        filters
+    }
+
+    /// Returns the inputs of a form, with the values of the query. `resource` is that of its
+    /// targets.
+    pub(crate) async fn inputs(&self, form: CommandForm, resource: Option<&str>) -> Vec<FormInput> {
         let mut inputs = Vec::new();
-        for input in form.inputs.into_iter().filter(|input| !without.contains(&input.name.as_str())) {
-            let known = self.list_values(&input.name).await;
+        for input in form.inputs {
+            let mut known = self.list_values(&input.name, resource).await;
+            known.truncate(if known.len() > 2 * KNOWN_MAX { 0 } else { 2 * KNOWN_MAX });
+            if known.is_empty() {
+                known.clone_from(&input.choices);
+            }
             let value = self.query_value(&input.name).unwrap_or_default().to_owned();
             let sent = self.query.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.clone());
-            let (label, values) = (input.name.replace(['-', '_'], " "), sent.collect());
-            inputs.push(FormInput { label, input, value, values, known, is_fixed: false });
+            let label = if input.name == "app" { "Application".to_owned() } else { words(&input.name) };
+            let values = sent.collect();
+            // A value that is not known is shown, too.
+            if !known.is_empty() && !input.is_many && !value.is_empty() && !known.contains(&value) {
+                known.push(value.clone());
+            }
+            inputs.push(FormInput { label, input, value, values, known, is_fixed: false, refused: None });
         }
         inputs
     }
 
-    async fn list_values(&self, name: &str) -> Vec<String> {
+    async fn list_values(&self, name: &str, resource: Option<&str>) -> Vec<String> {
         let catalogue = self.console.catalogue;
         match name {
+            "ids" => {
+                let Some(resource) = resource else { return Vec::new() };
+                let limit = format!("--limit={}", 2 * KNOWN_MAX + 1);
+                let rows: Vec<TargetRow> = self.ask(&[resource, "list", &limit]).await.unwrap_or_default();
+                rows.into_iter().map(|row| row.id).collect()
+            }
             "app" => {
                 let rows: Vec<ListedApplication> = self.ask(&["app", "list"]).await.unwrap_or_default();
                 rows.into_iter().map(|row| row.application.name.name).collect()
             }
+            "assign" => self.list_terms().await,
             "status" => TaskStatus::ALL.iter().map(|status| status.as_str().to_owned()).collect(),
             "tool" => catalogue.tools.iter().map(|tool| tool.name.to_owned()).collect(),
             "permission" | "permissions" => catalogue.permissions.iter().map(|known| known.name.to_owned()).collect(),
@@ -192,5 +321,17 @@ impl ConsoleVisit<'_> {
 
 /// Of one page.
 const ROWS: usize = 100;
+
+/// With more, a value is typed.
+const KNOWN_MAX: usize = 200;
+
+/// The parts of a query that links set, and the form of the filters keeps.
+const KEPT: [&str; 2] = ["as", "status"];
+
+/// The filters that a page shows only once they have a value.
+const RARE: [&str; 8] = ["until", "in-flight", "resource", "request", "task", "operator", "unused-for", "older-than"];
+
+/// The times to choose from.
+const SINCE: [&str; 5] = ["1h", "24h", "7d", "30d", "90d"];
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -1,5 +1,6 @@
 //! A page without the shell around it, which all pages share.
 
+use crate::answer::words;
 use crate::markup::Markup;
 use askama::Template;
 use std::time::Duration;
@@ -16,12 +17,25 @@ pub(crate) struct Rendered {
     pub(crate) words: Vec<String>,
 }
 
+/// A link to an act on what a page shows, or to a list of what belongs to it.
+pub(crate) struct HeadingAct {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// True if the act cannot be undone.
+    pub(crate) is_final: bool,
+}
+
+impl HeadingAct {
+    pub(crate) fn of(path: String, text: &str) -> Self {
+        Self { path, text: words(text), is_final: false }
+    }
+}
+
 /// The head of a page.
 #[derive(Default)]
 pub(crate) struct Heading {
     pub(crate) title: String,
-    /// The paths of the acts on what the page shows, and their names.
-    pub(crate) acts: Vec<(String, String)>,
+    pub(crate) acts: Vec<HeadingAct>,
     pub(crate) error: Option<String>,
 }
 
@@ -56,10 +70,10 @@ impl Rendered {
 
     pub(crate) fn failure(error: &OperatorError) -> Self {
         let (status, title) = match error.code {
-            FailureCode::NotFound => (404, "not found"),
-            FailureCode::NotAllowed => (403, "not allowed"),
-            FailureCode::Usage | FailureCode::Refused => (400, "refused"),
-            FailureCode::Unavailable => (503, "not available"),
+            FailureCode::NotFound => (404, "Not found"),
+            FailureCode::NotAllowed => (403, "Not allowed"),
+            FailureCode::Usage | FailureCode::Refused => (400, "Refused"),
+            FailureCode::Unavailable => (503, "Not available"),
         };
         let heading = Heading { error: Some(error.message.clone()), ..Heading::of(title) };
         Self { status, ..Self::of(title, &SinglePage { heading, body: Markup::default() }) }

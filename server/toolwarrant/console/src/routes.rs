@@ -152,10 +152,12 @@ impl ConsoleVisit<'_> {
             ["fleet", resource] if is_fleet(resource) => self.fleet(resource).await,
             ["fleet", resource, id] if is_fleet(resource) => self.target(resource, id).await,
             ["doctor"] => {
-                self.examine("doctor", &["doctor"], "Reads all data, which takes a while with millions of tasks.").await
+                self.examine("doctor", &["doctor"], "It reads all data, which takes a while with millions of tasks.")
+                    .await
             }
             ["verify"] => {
-                self.examine("verify", &["audit", "verify"], "Reads the whole audit trail, and checks its seals.").await
+                self.examine("verify", &["audit", "verify"], "It reads the whole audit trail, and checks its seals.")
+                    .await
             }
             ["act", group, name] => self.act_page(group, name, None).await,
             [path] => match LISTS.iter().find(|list| list.path == *path) {

@@ -15,6 +15,8 @@ use toolwarrant_operator::socket::OperatorGroups;
 
 pub(crate) struct ConsoleState {
     pub(crate) catalogue: &'static Catalogue,
+    /// Of the service, without `/mcp`.
+    pub(crate) url: String,
     pub(crate) clock: Clock,
     pub(crate) door: Door,
     pub(crate) groups: OperatorGroups,
@@ -80,9 +82,15 @@ impl Examined {
 }
 
 impl ConsoleState {
-    pub(crate) fn new(catalogue: &'static Catalogue, clock: Clock, random: Random, groups: OperatorGroups) -> Self {
+    pub(crate) fn new(
+        (catalogue, url): (&'static Catalogue, String),
+        clock: Clock,
+        random: Random,
+        groups: OperatorGroups,
+    ) -> Self {
         Self {
             catalogue,
+            url,
             door: Door::new(clock.clone(), random),
             clock,
             groups,

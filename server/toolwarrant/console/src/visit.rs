@@ -2,6 +2,7 @@
 
 use crate::answer::encode;
 use crate::door::Visitor;
+use crate::rendered::HeadingAct;
 use crate::state::ConsoleState;
 use toolwarrant_core::act::Role;
 use toolwarrant_operator::answers::OperatorAnswer;
@@ -54,8 +55,11 @@ impl<'a> ConsoleVisit<'a> {
         self.visitor.operator.role >= Role::Operate
     }
 
-    /// Returns the links to acts that the session may use, and all other links.
-    pub(crate) fn permit_acts(&self, acts: Vec<(String, String)>) -> Vec<(String, String)> {
-        acts.into_iter().filter(|(path, _)| self.may_act() || !path.starts_with("/act/")).collect()
+    /// Returns the links to acts that the session may use, and all other links. Those that cannot
+    /// be undone stand last.
+    pub(crate) fn permit_acts(&self, mut acts: Vec<HeadingAct>) -> Vec<HeadingAct> {
+        acts.retain(|act| self.may_act() || !act.path.starts_with("/act/"));
+        acts.sort_by_key(|act| act.is_final);
+        acts
     }
 }

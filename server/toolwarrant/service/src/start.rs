@@ -217,7 +217,8 @@ impl Start {
                 clock: clock.clone(),
                 folder: folder.path().to_owned(),
             });
-            let console = open_console(Console::new(catalogue, clock.clone(), Random::System, groups), place)?;
+            let console =
+                open_console(Console::new((catalogue, url.clone()), clock.clone(), Random::System, groups), place)?;
             context.audit = Some(audit.clone());
             context.lines = ActLines::of(&keeper);
             context.server = Some(status.clone());

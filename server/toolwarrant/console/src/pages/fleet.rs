@@ -1,9 +1,9 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
-use crate::answer::{encode, show, table};
-use crate::lists::{ListPage, RowPicture};
+use crate::answer::{encode, show, table, words};
+use crate::lists::{ListPage, RowPicture, show_tasks};
 use crate::markup::Markup;
-use crate::rendered::{Heading, Rendered};
+use crate::rendered::{Heading, HeadingAct, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde::Deserialize;
@@ -16,6 +16,9 @@ use toolwarrant_operator::answers::{FoundObject, FoundTarget, OperatorAnswer, St
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: usize = 2_000;
 
+/// More targets than this are cells without names.
+const TILES_MAX: usize = 120;
+
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// By the position of the state in the contract. The classes `c0` to `c7` have the colours.
@@ -23,6 +26,8 @@ const MARKS: [&str; 8] = ["■", "□", "▨", "◪", "◧", "▤", "▥", "◫"
 
 struct FleetCell {
     id: String,
+    name: String,
+    state: String,
     path: String,
     mark: &'static str,
     class: usize,
@@ -53,12 +58,15 @@ struct Legend {
 #[template(path = "pages/wall.html")]
 struct Wall {
     cells: Vec<FleetCell>,
+    /// True if each cell has its name.
+    is_named: bool,
 }
 
 /// The fields of a target that a contract with states names.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ServiceFields {
+    name: Option<String>,
     state: String,
     capabilities: BTreeMap<String, bool>,
 }
@@ -76,7 +84,7 @@ impl ConsoleVisit<'_> {
     pub(crate) async fn fleet(&self, resource: &str) -> Rendered {
         let path = format!("fleet/{resource}");
         let page = ListPage {
-            title: format!("{resource}s").into(),
+            title: words(&format!("{resource}s")).into(),
             path: (&*path).into(),
             words: &[resource, "list"],
             act: None,
@@ -93,17 +101,19 @@ impl ConsoleVisit<'_> {
         let is_wall = self.query_value("as") != Some("table") && count <= CELLS_MAX as u64;
         let groups = [
             ("", self.choices(resource, "state", states)),
-            ("offers", self.choices(resource, "offers", offers)),
-            ("prefix", self.choices(resource, "prefix", prefixes)),
+            ("Offers", self.choices(resource, "offers", offers)),
+            ("Begins with", self.choices(resource, "prefix", prefixes)),
         ];
-        let (other, text) = if is_wall { ("table", "as a table") } else { ("", "as cells") };
+        let (other, text) = if is_wall { ("table", "As a table") } else { ("", "As tiles") };
         let legend = Legend {
             count,
             groups: groups.into_iter().filter(|(_, choices)| !choices.is_empty()).collect(),
             other: (count <= CELLS_MAX as u64).then(|| (self.same_page(&format!("/{path}"), "as", other), text)),
         };
-        let draw =
-            |rows: &[TargetRow]| Markup::of(&Wall { cells: rows.iter().map(|row| self.cell(resource, row)).collect() });
+        let draw = |rows: &[TargetRow]| {
+            let cells = rows.iter().map(|row| self.cell(resource, row)).collect();
+            Markup::of(&Wall { cells, is_named: rows.len() <= TILES_MAX })
+        };
         let wall = RowPicture { draw: &draw, rows_max: CELLS_MAX, filters: &["state", "offers"] };
         self.list(&page, Markup::of(&legend), is_wall.then_some(wall)).await
     }
@@ -129,7 +139,8 @@ impl ConsoleVisit<'_> {
     /// Cells keep their places, so those that are not meant are only dim.
     fn cell(&self, resource: &str, row: &TargetRow) -> FleetCell {
         let TargetRow { id, shown, unreadable_since, .. } = row;
-        let ServiceFields { state, capabilities } = json::convert(&Value::Object(shown.clone())).unwrap_or_default();
+        let ServiceFields { name, state, capabilities } =
+            json::convert(&Value::Object(shown.clone())).unwrap_or_default();
         let offers: Vec<_> = capabilities.iter().filter(|(_, has)| **has).map(|(name, _)| &**name).collect();
         let (class, mark) = self.mark(resource, &state);
         let is_meant = self.query_value("state").is_none_or(|meant| state == meant)
@@ -137,7 +148,8 @@ impl ConsoleVisit<'_> {
         let since = unreadable_since.map(|since| format!(" since {since}")).unwrap_or_default();
         let (id, offers) = (id.clone(), if offers.is_empty() { "none".to_owned() } else { offers.join(", ") });
         let text = format!("{id}: {state}{since}, offers {offers}");
-        FleetCell { path: format!("/fleet/{resource}/{}", encode(&id)), id, mark, class, is_dim: !is_meant, text }
+        let path = format!("/fleet/{resource}/{}", encode(&id));
+        FleetCell { path, id, name: name.unwrap_or_default(), state, mark, class, is_dim: !is_meant, text }
     }
 
     pub(crate) async fn target(&self, resource: &str, id: &str) -> Rendered {
@@ -152,20 +164,24 @@ impl ConsoleVisit<'_> {
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
-        let mut heading = Heading::of(&format!("{resource} {id}"));
+        let title = words(resource) + " " + id;
+        let mut heading = Heading::of(&title);
         let target = catalogue.resources.len() == 1;
         let target = if target { resource } else { "target" };
-        heading.acts = vec![
-            (format!("/tasks?{target}={}", encode(id)), "all its tasks".to_owned()),
-            (format!("/audit?on={}", encode(id)), "all its calls".to_owned()),
-        ];
+        let act = |name: &str, text| HeadingAct::of(format!("/act/{resource}/{name}?ids={}", encode(id)), text);
+        heading.acts = self.permit_acts(vec![
+            HeadingAct::of(format!("/tasks?{target}={}", encode(id)), "all its tasks"),
+            HeadingAct::of(format!("/audit?on={}", encode(id)), "all its calls"),
+            act("assign", "assign to an application"),
+            act("unassign", "take away from one"),
+        ]);
         let page = TargetPage {
             heading,
             shown: show(&row),
-            tasks: table("latest tasks", &tasks),
+            tasks: table("latest tasks", &show_tasks(&tasks)),
             lines: table("latest calls", &lines),
         };
-        let rendered = Rendered::of(&format!("{resource} {id}"), &page).with_words(&["find", id]);
+        let rendered = Rendered::of(&title, &page).with_words(&["find", id]);
         Rendered { live: Some(LOOK_EVERY), ..rendered }
     }
 }

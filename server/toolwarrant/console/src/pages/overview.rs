@@ -2,18 +2,23 @@
 
 mod bars;
 
-use crate::answer::{Cell, cells, class_of, encode, show};
+use crate::answer::{class_of, encode, sentence, show, table, words};
 use crate::lists::LISTS;
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
-use bars::Bars;
+use bars::{BarPeriod, Bars};
+use std::borrow::Cow;
 use std::time::Duration;
 use toolwarrant_operator::answers::{
-    Concern as FoundConcern, Counts, LastDay, ListCommand, OperatorAnswer, OverviewAnswer, Period,
+    Concern as FoundConcern, Counts, LastDay, ListCommand, ListedApplication, OperatorAnswer, OverviewAnswer,
+    TaskCounts, TaskPeriod,
 };
-use toolwarrant_operator::view::{AnswerView, Show, Tone};
+use toolwarrant_operator::view::{AnswerView, Show, Table, Tone};
+
+/// More are not counted.
+const APPLICATIONS_MAX: usize = 20;
 
 /// The readiness is a test write.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -24,8 +29,8 @@ struct OverviewPage {
     heading: Heading,
     concerns: Vec<Concern>,
     state: Markup,
-    since: Vec<Cell>,
     days: Vec<Day>,
+    applications: Markup,
 }
 
 struct Concern {
@@ -36,7 +41,7 @@ struct Concern {
 
 /// The counts of one kind.
 struct Day {
-    name: &'static str,
+    name: String,
     counts: Vec<(String, String, &'static str)>,
     picture: Markup,
 }
@@ -49,28 +54,49 @@ impl ConsoleVisit<'_> {
             Err(error) => return Rendered::failure(&error),
         };
         let OverviewAnswer { mut server, targets, needs_a_look } = answer;
-        let last_day = server.last_day.take();
-        let day = |name, total: &Counts, counts: fn(&Period) -> &Counts, periods: &[Period]| {
-            let class = |outcome: &str| class_of(Tone::of_outcome(outcome));
-            let total =
-                total.0.iter().map(|(outcome, count)| (outcome.replace('_', " "), count.to_string(), class(outcome)));
-            Day { name, counts: total.collect(), picture: Markup::of(&Bars::of(periods, counts, name)) }
-        };
-        let days = last_day.as_ref().map(|LastDay { calls, tasks, periods, .. }| {
-            vec![
-                day("calls by outcome", calls, |period| &period.calls, periods),
-                day("ended tasks", tasks, |period| &period.tasks, periods),
-            ]
-        });
-        let since = last_day.as_ref().map(|day| cells(&day.since.show()));
+        let mut days = vec![self.tasks_of_day().await];
+        if let Some(LastDay { calls, since, periods, .. }) = server.last_day.take() {
+            let begins = [since].into_iter().chain(periods.iter().map(|period| period.until));
+            let periods = begins.zip(&periods);
+            let periods = periods.map(|(since, period)| BarPeriod { since, counts: &period.calls, path: None });
+            let since = since.to_string();
+            let name =
+                format!("Calls since {} {}, when the server started or a day ago", &since[5..10], &since[11..16]);
+            days.push(Day::of(name, &calls, periods.collect()));
+        }
         let page = OverviewPage {
-            heading: Heading::of("overview"),
+            heading: Heading::of("Overview"),
             concerns: self.concerns(needs_a_look),
-            since: since.unwrap_or_default(),
-            days: days.unwrap_or_default(),
+            days,
+            applications: self.applications_of_day().await,
             state: show(&AnswerView::Facts([server.facts(), vec![("targets".into(), targets.show())]].concat())),
         };
-        Rendered { live: Some(LOOK_EVERY), ..Rendered::of("overview", &page).with_words(&asked) }
+        Rendered { live: Some(LOOK_EVERY), ..Rendered::of("Overview", &page).with_words(&asked) }
+    }
+
+    /// Counts in the store, which knows the time before the start.
+    async fn tasks_of_day(&self) -> Day {
+        let counted = self.ask::<TaskCounts>(&["task", "count", "--since=24h", "--every=1h"]).await;
+        let TaskCounts { tasks, every } = counted.unwrap_or_default();
+        let ends = every.iter().skip(1).map(|period| Some(period.since)).chain([None]);
+        let periods = every.iter().zip(ends).map(|(TaskPeriod { since, tasks }, end)| {
+            let until = end.map(|end| format!("&until={end}")).unwrap_or_default();
+            BarPeriod { since: *since, counts: tasks, path: Some(format!("/tasks?since={since}{until}")) }
+        });
+        Day::of("Tasks that were accepted in the last 24 hours".to_owned(), &tasks, periods.collect())
+    }
+
+    async fn applications_of_day(&self) -> Markup {
+        let rows: Vec<ListedApplication> = self.ask(&["app", "list"]).await.unwrap_or_default();
+        let mut days = Vec::new();
+        for application in rows.into_iter().take(APPLICATIONS_MAX).map(|row| row.application) {
+            let app = format!("--app={}", application.id);
+            let counted = self.ask::<TaskCounts>(&["task", "count", "--since=24h", &app]).await;
+            let tasks = counted.unwrap_or_default().tasks;
+            days.extend((!tasks.0.is_empty()).then(|| vec![application.name.show(), tasks.show()]));
+        }
+        let head = ["application", "tasks"].map(Cow::Borrowed).to_vec();
+        table("tasks by application", &AnswerView::Table(Table { head, rows: days }))
     }
 
     /// Adds what the console itself knows: the latest result of the doctor and of the verification.
@@ -83,7 +109,16 @@ impl ConsoleVisit<'_> {
         let examined = examined.into_iter().filter(|(is_faulty, ..)| *is_faulty);
         let examined = examined.map(|(_, what, path)| (String::new(), what.to_owned(), path.to_owned()));
         let found = found.into_iter().map(|concern| (concern.count.to_string(), concern.what, path_of(&concern.see)));
-        found.chain(examined).map(|(count, what, path)| Concern { count, what, path }).collect()
+        found.chain(examined).map(|(count, what, path)| Concern { count, what: sentence(&what), path }).collect()
+    }
+}
+
+impl Day {
+    fn of(name: String, total: &Counts, periods: Vec<BarPeriod<'_>>) -> Self {
+        let class = |outcome: &str| class_of(Tone::of_outcome(outcome));
+        let counts = total.0.iter().map(|(outcome, count)| (words(outcome), count.to_string(), class(outcome)));
+        let (counts, picture) = (counts.collect(), Markup::of(&Bars::of(&name, periods)));
+        Self { name, counts, picture }
     }
 }
 

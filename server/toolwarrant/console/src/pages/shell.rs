@@ -1,6 +1,7 @@
 //! The shell around every page: the box that finds ids, the menu, and who looks. The page before a
 //! session has a box for the code.
 
+use crate::answer::words;
 use crate::assets;
 use crate::markup::Markup;
 use crate::rendered::Rendered;
@@ -62,11 +63,13 @@ pub(crate) fn tag(rendered: &Rendered) -> String {
 impl<'a> Shell<'a> {
     pub(crate) fn of(visit: &'a ConsoleVisit<'a>, path: &str, rendered: &'a Rendered) -> Self {
         let catalogue = visit.console.catalogue;
-        let fleets = catalogue.resource_names().into_iter().map(|name| (format!("/fleet/{name}"), format!("{name}s")));
-        let overview = [("/".to_owned(), "overview".to_owned())].into_iter();
-        let pages = ["tasks", "refunds", "applications", "keys", "audit", "acts", "doctor"];
-        let pages = pages.map(|name| (format!("/{name}"), name.to_owned()));
+        let fleets =
+            catalogue.resource_names().into_iter().map(|name| (format!("/fleet/{name}"), words(&format!("{name}s"))));
+        let overview = [("/".to_owned(), "Overview".to_owned())].into_iter();
+        let pages = ["tasks", "applications", "keys", "audit", "acts", "doctor"];
+        let pages = pages.map(|name| (format!("/{name}"), words(name)));
         let menu = overview.chain(fleets).chain(pages);
+        let path = if path == "/refunds" { "/tasks" } else { path };
         let is_here = |page: &str| path == page || page != "/" && path.starts_with(&format!("{page}/"));
         let operator = &visit.visitor.operator;
         let role = match operator.role {

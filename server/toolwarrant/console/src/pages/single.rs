@@ -1,9 +1,9 @@
 //! Pages of one thing: an application, a key, an id of any kind, and the checks that take long.
 
-use crate::acts::list_acts;
-use crate::answer::{Cell, cells, encode, show};
+use crate::acts::{is_final, list_acts};
+use crate::answer::{Cell, cells, encode, show, words};
 use crate::markup::Markup;
-use crate::rendered::{Heading, Rendered, SinglePage};
+use crate::rendered::{Heading, HeadingAct, Rendered, SinglePage};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use toolwarrant_operator::CommandAnswer;
@@ -26,18 +26,21 @@ impl ConsoleVisit<'_> {
         let asked = [kind, "show", "--", id];
         let answer = self.ask_any(&asked).await;
         let of = format!("{kind}={}", encode(id));
-        let calls = (format!("/audit?{of}"), "its calls".to_owned());
-        let act = |group: &str, act: &str, text: String| (format!("/act/{group}/{act}?{of}"), text);
-        let acts = list_acts(kind).filter(|name| *name != "create").map(|name| act(kind, name, name.to_owned()));
+        let calls = HeadingAct::of(format!("/audit?{of}"), "its calls");
+        let act = |group: &str, act: &str, text: &str| HeadingAct {
+            is_final: is_final(group, act),
+            ..HeadingAct::of(format!("/act/{group}/{act}?{of}"), text)
+        };
+        let acts = list_acts(kind).filter(|name| *name != "create").map(|name| act(kind, name, name));
         let mut acts: Vec<_> = [calls].into_iter().chain(acts).collect();
         if kind == "app" {
-            acts.insert(0, (format!("/tasks?{of}"), "its tasks".to_owned()));
-            acts.push(act("key", "create", "create key".to_owned()));
+            acts.insert(0, HeadingAct::of(format!("/tasks?{of}"), "its tasks"));
+            acts.push(act("key", "create", "create key"));
             let targets = self.console.catalogue.resource_names().into_iter();
             let targets = targets.flat_map(|resource| ["assign", "unassign"].map(|name| (resource, name)));
-            acts.extend(targets.map(|(resource, name)| act(resource, name, format!("{name} {resource}"))));
+            acts.extend(targets.map(|(resource, name)| act(resource, name, &format!("{name} {resource}"))));
         }
-        let title = format!("{} {id}", if kind == "app" { "application" } else { kind });
+        let title = format!("{} {id}", if kind == "app" { "Application" } else { "Key" });
         let heading = Heading { acts: self.permit_acts(acts), ..Heading::of(&title) };
         self.single(heading, answer, &asked)
     }
@@ -75,7 +78,8 @@ impl ConsoleVisit<'_> {
     /// Shows the latest answer, or asks again.
     pub(crate) async fn examine(&self, path: &'static str, asked: &[&str], about: &'static str) -> Rendered {
         let examined = &self.console.examined;
-        let mut heading = Heading::of(path);
+        let title = words(path);
+        let mut heading = Heading::of(&title);
         if self.query_value("examine").is_some() {
             let _turn = examined.turn.lock().await;
             match self.ask_any(asked).await {
@@ -89,6 +93,6 @@ impl ConsoleVisit<'_> {
         let latest = examined.latest(path);
         let at = latest.as_ref().map(|(at, _)| cells(&at.show()));
         let body = latest.map(|(_, answer)| show(&answer)).unwrap_or_default();
-        Rendered::of(path, &ExaminedPage { heading, path, about, at: at.unwrap_or_default(), body }).with_words(asked)
+        Rendered::of(&title, &ExaminedPage { heading, path, about, at: at.unwrap_or_default(), body }).with_words(asked)
     }
 }

@@ -1,6 +1,6 @@
 //! The page of a task: its picture, its evidence, why it ended so, and its events.
 
-use crate::answer::{Cell, cells, show};
+use crate::answer::{Cell, cells, sentence, show, words};
 use crate::markup::Markup;
 use crate::pictures::timeline::{Timeline, TimelineStep};
 use crate::rendered::{Heading, Rendered};
@@ -22,8 +22,18 @@ struct TaskPage {
     why: String,
     meaning: &'static str,
     picture: Markup,
+    /// The least width of the picture.
+    width: usize,
     evidence: Vec<(&'static str, String)>,
-    steps: Vec<(String, Vec<Cell>, String, String)>,
+    steps: [(&'static str, Vec<Step>); 2],
+}
+
+/// A row of the lists of a task.
+struct Step {
+    number: String,
+    at: Vec<Cell>,
+    lane: String,
+    what: String,
 }
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -37,12 +47,19 @@ impl ConsoleVisit<'_> {
         };
         let TaskAnswer { task, resource, refunded_at, meaning, call, history } = answer;
         let title = format!("{} {}", task.task_id, task.status.as_str());
-        let picture = Timeline::of(&title, Some(&task.target.resource), &history, self.console.clock.now());
-        let step = |TimelineStep { number, at, lane, what, .. }: &TimelineStep| {
-            let number = number.map(|number| number.to_string()).unwrap_or_default();
-            (number, cells(&at.show()), lane.clone(), what.clone())
+        let now = self.console.clock.now();
+        let mut picture = Timeline::of(&title, Some(&task.target.resource), &history, now);
+        let step = |TimelineStep { number, at, lane, what, .. }: TimelineStep| Step {
+            number: number.map(|number| number.to_string()).unwrap_or_default(),
+            at: cells(&at.show()),
+            lane: words(&lane),
+            what: sentence(&what),
         };
-        let steps = picture.iter().flat_map(|picture| &picture.steps).map(step).collect();
+        let steps = picture.as_mut().map(|picture| std::mem::take(&mut picture.steps)).unwrap_or_default();
+        let is_past = |step: &TimelineStep| step.number.is_some() || step.at <= now;
+        let (past, to_come): (Vec<_>, Vec<_>) = steps.into_iter().partition(is_past);
+        let steps = [("What happened", past), ("What is to come", to_come)]
+            .map(|(name, steps)| (name, steps.into_iter().map(step).collect()));
         let heading = format!("{} on {}", task.tool, task.target.id);
         let title = format!("{heading}: {}", task.status.as_str());
         let live = task.finished_at.is_none().then_some(LOOK_EVERY);
@@ -63,7 +80,8 @@ impl ConsoleVisit<'_> {
             heading: Heading::of(&heading),
             status,
             summary: show(&facts),
-            why: why.unwrap_or_default(),
+            why: why.as_deref().map(sentence).unwrap_or_default(),
+            width: picture.as_ref().map_or(0, |picture| picture.width),
             meaning: meaning.unwrap_or_default(),
             picture: picture.map(|picture| Markup::of(&picture)).unwrap_or_default(),
             evidence,
@@ -79,7 +97,7 @@ fn list_evidence(history: &TaskHistory) -> Vec<(&'static str, String)> {
     let ended = ended.map(|evidence| (&evidence.expected, &evidence.observed));
     let (expected, observed) = ended.or_else(|| history.timeline.iter().rev().find_map(read_probe)).unzip();
     let [expected, observed] = [expected, observed].map(|reading| reading.map(Remark::as_str));
-    let found = [("before", history.before.as_deref()), ("expected", expected), ("observed", observed)];
+    let found = [("Before", history.before.as_deref()), ("Expected", expected), ("Observed", observed)];
     found.into_iter().filter_map(|(name, text)| Some((name, text?.to_owned()))).collect()
 }
 

@@ -10,6 +10,7 @@ mod row;
 use askama::Template;
 use axis::Axis;
 pub use axis::TimelineFold;
+pub(crate) use axis::describe_length;
 use row::{LANES, LEDGER, SERVER, StoredRow, TARGET, read_rows};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::history::{LedgerEntry, TaskHistory};
@@ -31,6 +32,8 @@ pub struct Timeline {
     pub marks: Vec<TimelineMark>,
     pub folds: Vec<TimelineFold>,
     pub moments: Vec<TimelineMoment>,
+    /// Places with their time since the acceptance, where there is room.
+    pub ticks: Vec<(usize, String)>,
     pub steps: Vec<TimelineStep>,
 }
 
@@ -91,19 +94,43 @@ impl Timeline {
         Some(drawing.place())
     }
 
-    /// Returns true unless the text of a mark is in the bar.
-    fn has_text(&self, bar: &TimelineBar) -> bool {
-        let covers = |mark: &TimelineMark| (mark.lane, mark.place) == (bar.lane, bar.begin);
-        bar.kind != "settle" && !self.marks.iter().any(covers)
+    /// Returns a place, or a length, as a share of the width, so that the picture fills its page
+    /// and its texts keep their size.
+    fn share(&self, place: &usize) -> String {
+        format!("{:.2}%", *place as f64 * 100.0 / self.width.max(1) as f64)
     }
 
     /// Returns the middle of a lane.
     fn y(&self, lane: &usize) -> usize {
-        lane * 28 + 38
+        lane * 40 + 48
     }
 
     fn bottom(&self) -> usize {
-        self.y(&self.lanes.len()) - 12
+        self.y(&self.lanes.len()) - 24
+    }
+
+    fn height(&self) -> usize {
+        self.bottom() + 20 + self.moments.len() * 14
+    }
+}
+
+impl TimelineBar {
+    fn middle(&self) -> usize {
+        usize::midpoint(self.begin, self.end)
+    }
+
+    fn width(&self) -> usize {
+        self.end.saturating_sub(self.begin)
+    }
+}
+
+impl TimelineMark {
+    fn sign(&self) -> &str {
+        self.text.split_once(' ').map_or(&self.text, |(sign, _)| sign)
+    }
+
+    fn label(&self) -> &str {
+        self.text.split_once(' ').map_or("", |(_, label)| label)
     }
 }
 
@@ -169,7 +196,7 @@ impl Drawing {
             let (kind, at) = (*kind, *at);
             let sent = rows.iter().position(|row| row.phase == Some(Phase::Sending)).filter(|_| kind == "charge");
             let point = self.picture.events[sent.unwrap_or(rows.len() - 1)];
-            let (sign, style) = if kind == "charge" { ("−", "plain") } else { ("+", "good") };
+            let (sign, style) = if kind == "charge" { ("−", "plain") } else { ("+", "silent") };
             self.add_mark(LEDGER, point, style, format!("{sign}1 {kind}"));
             self.add_step(None, (at, point), LEDGER, format!("{kind} of one unit"));
         }
@@ -190,10 +217,10 @@ impl Drawing {
             }
         }
         let deadline = history.deadline_at;
-        let point = self.axis.add(deadline);
-        self.add_moment("deadline", point);
-        // A task that ended before has none in the list of what happened.
+        // A task that ended before has none.
         if last.end_mark().is_none() || deadline <= last.at {
+            let point = self.axis.add(deadline);
+            self.add_moment("deadline", point);
             self.add_step(None, (deadline, point), SERVER, "the deadline".to_owned());
         }
     }
@@ -211,7 +238,7 @@ impl Drawing {
     }
 
     fn add_moment(&mut self, kind: &'static str, place: usize) {
-        let after = format!("+{}", axis::describe_length(self.axis.time(place).since(self.accepted_at)));
+        let after = format!("+{}", describe_length(self.axis.time(place).since(self.accepted_at)));
         self.picture.moments.push(TimelineMoment { place, kind, after });
     }
 
@@ -221,12 +248,21 @@ impl Drawing {
     }
 
     fn place(self) -> Timeline {
-        let Self { axis, mut picture, .. } = self;
+        let Self { axis, mut picture, accepted_at } = self;
+        let times: Vec<_> = picture.events.iter().map(|point| axis.time(*point)).collect();
         let (places, folds, width) = axis.place();
         let bars = picture.bars.iter_mut().flat_map(|bar| [&mut bar.begin, &mut bar.end]);
         let points = bars.chain(&mut picture.events).chain(picture.marks.iter_mut().map(|mark| &mut mark.place));
         points.chain(picture.moments.iter_mut().map(|moment| &mut moment.place)).for_each(|at| *at = places[*at]);
         picture.steps.sort_by_key(|step| (axis.time(step.point), step.point));
+        let mut free = 0;
+        for (place, time) in picture.events.iter().zip(&times) {
+            if *place >= free {
+                let text = format!("+{}", describe_length(time.since(accepted_at)));
+                free = place + text.len() * CHARACTER_WIDTH + 16;
+                picture.ticks.push((*place, text));
+            }
+        }
         Timeline { folds, width, ..picture }
     }
 }

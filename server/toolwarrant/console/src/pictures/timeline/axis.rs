@@ -22,6 +22,16 @@ pub struct TimelineFold {
     pub length: String,
 }
 
+impl TimelineFold {
+    pub(super) fn middle(&self) -> usize {
+        usize::midpoint(self.begin, self.end)
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.end.saturating_sub(self.begin)
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Axis {
     points: Vec<Point>,
@@ -102,7 +112,7 @@ impl Axis {
     }
 }
 
-pub(super) fn describe_length(length: Duration) -> String {
+pub(crate) fn describe_length(length: Duration) -> String {
     match length.as_secs() {
         0 => format!("{} ms", length.as_millis()),
         seconds @ 1..60 => format!("{seconds}.{} s", length.subsec_millis() / 100),

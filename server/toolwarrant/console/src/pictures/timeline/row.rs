@@ -1,9 +1,10 @@
 //! A row of a stored timeline: its place among the lanes, and its words.
 
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::text::clean;
 use toolwarrant_tasks::history::TimelineRow;
 use toolwarrant_tasks::machine::{Event, Refusal, Sent};
-use toolwarrant_tasks::task::{Phase, TaskStatus, Verdict};
+use toolwarrant_tasks::task::{Phase, Reading, TaskStatus, Verdict};
 
 /// From top to bottom. The contract names the target.
 pub(super) const LANES: [&str; 5] = ["caller", "server", "platform", "target", "ledger"];
@@ -63,7 +64,8 @@ impl StoredRow<'_> {
         let Phase::Done(status) = self.phase? else { return None };
         let kind = match status {
             TaskStatus::Success => "good",
-            TaskStatus::Failed | TaskStatus::FailedSilent => "bad",
+            TaskStatus::Failed => "bad",
+            TaskStatus::FailedSilent => "silent",
             TaskStatus::SuccessUnverified | TaskStatus::Timeout | TaskStatus::Dispatched => "open",
         };
         Some((SERVER, kind, format!("◆ {}", status.as_str())))
@@ -92,18 +94,34 @@ impl StoredRow<'_> {
         Some((lane, kind, text.to_owned()))
     }
 
+    /// Says what happened. Additions to the stored text of the event stay.
     pub(super) fn describe(&self) -> String {
-        let Some(rest) = self.what.strip_prefix("due").filter(|_| self.event == Some(&Event::Due)) else {
-            return self.what.to_owned();
+        let stored = self.event.map(|event| clean(&event.to_string()).into_owned());
+        match stored.and_then(|stored| self.what.strip_prefix(&*stored)).zip(self.event) {
+            Some((rest, event)) => self.describe_event(event) + rest,
+            None => self.what.to_owned(),
+        }
+    }
+
+    fn describe_event(&self, event: &Event) -> String {
+        let what = match (event, self.phase) {
+            (Event::Due, Some(Phase::Baseline)) => "the server reads before the send",
+            (Event::Due, Some(Phase::Sending)) => "the server sends",
+            (Event::Due, Some(Phase::Done(_))) => "the server ends the task",
+            (Event::Due, Some(Phase::Verifying)) => "the server counts the send as not answered",
+            (Event::Due, Some(Phase::Ready | Phase::Polling) | None) => "the server goes on",
+            (Event::Probed(Reading { verdict, expected, observed }, _), _) => {
+                let (expected, observed) = (expected.as_str(), observed.as_str());
+                return match verdict {
+                    Verdict::Present => format!("a reading shows the effect: {observed}"),
+                    Verdict::Absent => format!("a reading does not show the effect: {observed}, and not {expected}"),
+                    Verdict::Unreadable => format!("nothing could be read: {observed}"),
+                    Verdict::Undecidable => format!("a reading cannot decide: {observed}, and wanted is {expected}"),
+                };
+            }
+            (event, _) => return clean(&event.to_string()).into_owned(),
         };
-        let what = match self.phase {
-            Some(Phase::Baseline) => "the server reads before the send",
-            Some(Phase::Sending) => "the server sends",
-            Some(Phase::Done(_)) => "the server ends the task",
-            Some(Phase::Verifying) => "the server counts the send as not answered",
-            Some(Phase::Ready | Phase::Polling) | None => "the server goes on",
-        };
-        format!("{what}{rest}")
+        what.to_owned()
     }
 }
 

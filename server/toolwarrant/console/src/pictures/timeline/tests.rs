@@ -53,7 +53,7 @@ fn answer_at(millis: u64, sent: Sent) -> Vec<(u64, Event)> {
 }
 
 fn describe(picture: &Timeline) -> String {
-    let Timeline { title, lanes, width, events, bars, marks, folds, moments, steps } = picture;
+    let Timeline { title, lanes, width, events, bars, marks, folds, moments, ticks: _, steps } = picture;
     let mut out = format!("{title}, {width} wide\nevents {events:?}\n");
     for TimelineBar { lane, begin, end, kind } in bars {
         let _ = writeln!(out, "{begin:4} to {end}  {kind}, {}", lanes[*lane]);
