@@ -41,7 +41,7 @@ async fn build_all() -> Outside {
         "[type",
         "[type.ShareState]\nkind = \"enum\"\ndoc = \"Its state.\"\nvalues.on = \"Shared.\"\n\n[type",
     );
-    add_tool(&OutsideService::copy(home.path(), "new-tool"));
+    add_tool(&unread);
     let versions = release_three(home.path());
     for (from, to) in [("services/print_shop/spec", "print_shop/spec"), ("contract/ui", "ui")] {
         copy(&root().join("tests").join(from), &home.path().join(to));
@@ -181,7 +181,7 @@ async fn a_service_that_does_not_read_a_state_of_its_contract_does_not_start() {
 /// The build fails if a program of this package does not compile.
 #[tokio::test]
 async fn a_new_tool_of_a_service_from_outside_compiles() {
-    assert!(outside().await.program("new-tool").exists());
+    assert!(outside().await.program("unread").exists());
 }
 
 /// Every author must write this code, so it must not grow.

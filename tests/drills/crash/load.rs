@@ -381,6 +381,20 @@ impl Load {
         program.kill().await.expect("it ran");
     }
 
+    /// Kills the program once it has acknowledged that many writes more.
+    pub(crate) async fn kill_after_writes(&mut self, count: u64) {
+        let until = self.count_acknowledged() + count;
+        let (mut program, begun) = (self.spawn(), Instant::now());
+        self.ready(&mut program, begun).await;
+        let acknowledged = driver::wait_for(async || match self.count_acknowledged() {
+            seen if seen < until => Err(format!("{seen} of {until} writes")),
+            _ => Ok(()),
+        });
+        acknowledged.await.expect("writes");
+        self.withdraw_all();
+        program.kill().await.expect("it ran");
+    }
+
     pub(super) async fn kill_after<T>(&mut self, meanwhile: impl AsyncFnOnce(&Path, Vec<Value>) -> T) -> T {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
