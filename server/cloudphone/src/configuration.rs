@@ -7,7 +7,7 @@ mod adb;
 mod armcloud;
 
 use crate::phones::port::PlatformName;
-use crate::platforms::adb::{AdbAddress, AdbSettings};
+use crate::platforms::adb::AdbSettings;
 use crate::platforms::armcloud::Account;
 use adb::AdbTable;
 use armcloud::ArmcloudTable;
@@ -59,8 +59,11 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
             PlatformTable::Adb(table) => PlatformConfig::Adb(Box::new(adb::read(config, &key, table)?)),
             PlatformTable::Armcloud(table) => PlatformConfig::Armcloud(Box::new(armcloud::read(config, &key, table)?)),
         };
-        let server = adb_server(&platform);
-        if server.is_some() && platforms.iter().any(|(_, other)| adb_server(other) == server) {
+        let has_server = |other: &PlatformConfig| match (&platform, other) {
+            (PlatformConfig::Adb(one), PlatformConfig::Adb(other)) => one.server == other.server,
+            _ => false,
+        };
+        if platforms.iter().any(|(_, other)| has_server(other)) {
             let help = "name the phones of both in one `only`, or start a second adb server".to_owned();
             let message = "another platform has this adb server, so each phone would have two ids".to_owned();
             return Err(mistake(message, help));
@@ -69,13 +72,6 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
     }
     platforms.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(platforms)
-}
-
-fn adb_server(platform: &PlatformConfig) -> Option<&AdbAddress> {
-    match platform {
-        PlatformConfig::Adb(settings) => Some(&settings.server),
-        PlatformConfig::Armcloud(_) | PlatformConfig::Simulator => None,
-    }
 }
 
 fn check_number(

@@ -51,30 +51,25 @@ impl WriteOrder {
 }
 
 /// Returns the write as it was parsed first.
-fn order(write: &Write) -> Arc<Result<WriteOrder, Unreadable>> {
-    write.parse_once(WriteOrder::parse)
-}
-
-fn find(order: &Result<WriteOrder, Unreadable>) -> Result<&WriteOrder, Unreadable> {
-    order.as_ref().map_err(Clone::clone)
+fn order(write: &Write) -> Result<Arc<WriteOrder>, Unreadable> {
+    Result::clone(&write.parse_once(|write| WriteOrder::parse(write).map(Arc::new)))
 }
 
 impl Executor for Writes {
     fn facts(&self, write: &Write) -> Facts {
-        let order = order(write);
-        let Ok(WriteOrder { write, .. }) = find(&order) else { return Facts::default() };
+        let Ok(order) = order(write) else { return Facts::default() };
         let gone = |_| Facts { gone: Some("its platform is not configured any more"), ..Facts::default() };
-        self.platforms.of(write.device()).map_or_else(gone, |platform| platform.facts(write))
+        self.platforms.of(order.write.device()).map_or_else(gone, |platform| platform.facts(&order.write))
     }
 
     fn verifies_without_arguments(&self, write: &Write) -> bool {
-        find(&order(write)).is_ok_and(|WriteOrder { write, .. }| write.is_restart())
+        order(write).is_ok_and(|order| order.write.is_restart())
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
-            let order = order(write);
-            let WriteOrder { write, probe } = find(&order)?;
+            let order = order(write)?;
+            let WriteOrder { write, probe } = &*order;
             let device = write.device();
             match probe {
                 Some(Probe::ExitIp) => Ok(canonical(self.platforms.of(device)?.exits(device, None).await?.ordinary)),
@@ -90,9 +85,8 @@ impl Executor for Writes {
 
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            let order = order(write);
             let send = async {
-                match &find(&order)?.write {
+                match &order(write)?.write {
                     PhoneWrite::Command(command) => {
                         Ok(self.platforms.of(command.device())?.send(write.id, command, leave).await)
                     }
@@ -109,8 +103,8 @@ impl Executor for Writes {
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async move {
-            let order = order(write);
-            let device = find(&order)?.write.device();
+            let order = order(write)?;
+            let device = order.write.device();
             let known = self.platforms.of(device)?.look_up(device, write.id, write.operation.as_deref()).await;
             self.forget(write);
             Ok(known?)
@@ -119,10 +113,9 @@ impl Executor for Writes {
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
-            let order = order(write);
             let reading = async {
-                let baseline = write.baseline.as_deref();
-                let WriteOrder { write: order, probe } = find(&order)?;
+                let (baseline, order) = (write.baseline.as_deref(), order(write)?);
+                let WriteOrder { write: order, probe } = &*order;
                 let device = order.device();
                 match (probe, order) {
                     (Some(Probe::ExitIp), PhoneWrite::Command(Command::SetProxy(args))) => {

@@ -247,9 +247,7 @@ impl ReadPort for Sim {
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let mut found = None;
-        let read = self.read(&[id.as_str()], &mut |phones| found = phones.first().copied().cloned());
-        AtHand::Now(read.map(|()| found))
+        AtHand::Now(self.find_all(&[id.as_str()]).map(|mut found| found.pop()))
     }
 }
 

@@ -54,13 +54,11 @@ impl PhonePrograms {
     pub(super) fn choose(&self, command: &Command) -> Option<&HostProgram> {
         let AdbPrograms { restart, power, proxy } = &self.named;
         match command {
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => restart.as_ref(),
-            Command::SetPower(SetPowerArgs { action: PowerAction::Boot, .. }) => {
-                power.as_ref().map(|power| &power.start)
-            }
-            Command::SetPower(SetPowerArgs { action: PowerAction::Shutdown, .. }) => {
-                power.as_ref().map(|power| &power.stop)
-            }
+            Command::SetPower(SetPowerArgs { action, .. }) => match action {
+                PowerAction::Restart => restart.as_ref(),
+                PowerAction::Boot => power.as_ref().map(|power| &power.start),
+                PowerAction::Shutdown => power.as_ref().map(|power| &power.stop),
+            },
             Command::SetProxy(_) => proxy.as_ref().map(|proxy| &proxy.set),
             Command::ClearProxy(_) => proxy.as_ref().map(|proxy| &proxy.clear),
         }
