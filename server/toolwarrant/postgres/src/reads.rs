@@ -194,7 +194,7 @@ pub(crate) async fn count(client: &PreparedClient, filter: TaskFilter) -> Result
     };
     let sql = format!("{} UNION ALL {}", count("task", "NULL", ""), count("ended", "status", "GROUP BY status"));
     let mut counts = StatusCounts::default();
-    for row in rows(client.query(&sql, &[&first.map(Id), &end.map(Id), application, tool]).await)? {
+    for row in rows(client.query(&sql, &[&first.map(IdColumn), &end.map(IdColumn), application, tool]).await)? {
         let status = match get::<Option<&str>>(&row, "status")?.and_then(Phase::parse) {
             Some(Phase::Done(status)) => status,
             _ => TaskStatus::Dispatched,
