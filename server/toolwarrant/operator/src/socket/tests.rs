@@ -3,6 +3,7 @@
 use super::places::{CONNECTIONS_MAX, CONNECTIONS_OF_USER};
 use super::*;
 use crate::answers::OperatorAnswer;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Notify, oneshot};
 
@@ -112,11 +113,12 @@ async fn a_user_has_a_bounded_number_of_connections_and_the_owner_a_socket_apart
     let ask_on = async |path: &Path, name: String| {
         let command = OperatorCommand::Tools { name: Some(name) };
         let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
-        ask(path, &request).await.expect("a server").map_err(|error| (error.code, error.message))
+        let answer = ask(path, &request).await.expect("a server");
+        answer.map(|answer| answer.json).map_err(|error| (error.code, error.message))
     };
     let short = || "t".to_owned();
     for (path, most) in [(view, CONNECTIONS_OF_USER), (owner, CONNECTIONS_MAX)] {
-        assert_eq!(ask_on(path, short()).await, Ok(Value::Null));
+        assert_eq!(ask_on(path, short()).await, Ok(json!([])));
         let mut idle = Vec::new();
         for _ in 0..most {
             idle.push(UnixStream::connect(path).await.unwrap());
