@@ -201,10 +201,9 @@ mod tests {
             ["task id", "application", "tool", "lamp id", "status", "phase", "attempts", "created at", "finished at"];
         assert_steady(vec![going, ended], &all);
 
-        let call =
-            r#"{"time":"2026-11-29T10:00:00.000Z","application":"app_1","tool":"t","outcome":"ok","request_id":"r"}"#;
+        let call = r#"{"time":"2026-11-29T10:00:00.000Z","application":"app_1","key_id":"k","tool":"t","outcome":"ok","request_id":"r","from":"127.0.0.1"}"#;
         let act = r#"{"time":"2026-11-29T10:00:00.000Z","operator":{"name":"ada"},"command":"backup","outcome":"ok","act_id":"a"}"#;
         let lines = [call, act].map(|line| toolwarrant_base::json::read::<crate::answers::TrailLine>(line).unwrap());
-        assert_steady(lines.to_vec(), &["time", "by", "did", "outcome", "record"]);
+        assert_steady(lines.to_vec(), &["time", "by", "key", "did", "outcome", "from", "record"]);
     }
 }

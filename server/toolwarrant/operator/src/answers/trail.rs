@@ -28,6 +28,7 @@ pub(crate) struct AuditLine {
     pub(crate) object: Option<String>,
     pub(crate) outcome: Option<String>,
     pub(crate) calls: Option<u64>,
+    pub(crate) from: Option<String>,
     pub(crate) request_id: Option<String>,
     pub(crate) task_id: Option<String>,
     pub(crate) act_id: Option<String>,
@@ -53,7 +54,7 @@ impl Show for TrailLine {
         let line = self.read();
         let AuditLine { time, application, application_name, operator, tool, command, event, target, object, .. } =
             line;
-        let AuditLine { outcome, calls, task_id, request_id, act_id, arguments, changes, .. } = line;
+        let AuditLine { key_id, outcome, calls, from, task_id, request_id, act_id, arguments, changes, .. } = line;
         let link =
             |id: String| AnswerView::Link(application_name.unwrap_or_else(|| id.clone()), PageOf::Application(id));
         let by = application.map(link).or_else(|| operator.map(|operator| operator.name.show()));
@@ -61,10 +62,12 @@ impl Show for TrailLine {
         vec![
             name_fact("time", time.show()),
             name_fact("by", by.unwrap_or(AnswerView::Absent)),
+            name_fact("key", key_id.map_or(AnswerView::Absent, |id| meaning::key(&id))),
             name_fact("did", tool.or(command).or(event).show()),
             name_fact("on", meaning::object(&target.or(object))),
             name_fact("outcome", outcome.map_or(AnswerView::Absent, |text| meaning::outcome(&text))),
             name_fact("calls", calls.show()),
+            name_fact("from", from.show()),
             name_fact("task", task_id.map_or(AnswerView::Absent, |id| meaning::task(&id))),
             name_fact("record", meaning::object(&request_id.or(act_id))),
             name_fact("with", with),
