@@ -261,7 +261,7 @@ impl ConsoleVisit<'_> {
         filters.retain(|filter| {
             let name = filter.input.name.as_str();
             let is_usual = !RARE.contains(&name) || !filter.value.is_empty();
-            is_usual && !KEPT.contains(&name) && !["limit", "before", "after"].contains(&name)
+            is_usual && !KEPT.contains(&name) && !["limit", "before", "after", "sums"].contains(&name)
         });
         for filter in filters.iter_mut().filter(|filter| filter.input.name == "since") {
             filter.known = SINCE.map(str::to_owned).to_vec();
