@@ -54,8 +54,10 @@ impl Scene {
             ["monkey" | "am", ..] => return false,
             _ => {}
         }
-        self.before = self.show(now, None);
-        (self.next, self.from) = (next, now + late);
+        if next != self.next {
+            self.before = self.show(now, None);
+            (self.next, self.from) = (next, now + late);
+        }
         true
     }
 }
