@@ -29,12 +29,14 @@ impl HttpAnswer {
 pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request).await?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await?;
-    let (head, body) = text.split_once("\r\n\r\n").context("closed without an answer")?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await?;
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").context("closed without an answer")?;
+    // A body can be a picture.
+    let [head, body] = [&bytes[..end], &bytes[end + 4..]].map(String::from_utf8_lossy);
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("a status")?;
-    let answer = HttpAnswer { status, head: head.to_owned(), body: body.to_owned() };
-    let is_whole = answer.header("content-length").unwrap_or("0").parse() == Ok(body.len());
+    let answer = HttpAnswer { status, head: head.into_owned(), body: body.into_owned() };
+    let is_whole = answer.header("content-length").unwrap_or("0").parse() == Ok(bytes.len() - end - 4);
     ensure!(is_whole || request.starts_with(b"HEAD"), "closed within the answer");
     Ok(answer)
 }

@@ -194,7 +194,8 @@ pub enum ScreenInput {
     Open(OpenTarget),
 }
 
-/// The app or the address that a phone is to open. It has neither blanks nor quotes, and is not logged.
+/// The app or the address that a phone is to open. It has neither blanks nor quotes, and is not
+/// logged.
 #[derive(Clone, PartialEq, Eq)]
 pub enum OpenTarget {
     /// The package of an app: names of letters, digits and `_` with dots between them.
