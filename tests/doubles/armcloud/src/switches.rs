@@ -115,7 +115,7 @@ pub(crate) struct Set {
     pub(crate) screen_moves_ms: Setting<u64>,
     /// An input shows this long after it.
     pub(crate) screen_late_ms: Setting<u64>,
-    /// What `uiautomator` lists in place of the screen.
+    /// The list of `uiautomator`, in place of that of the screen.
     pub(crate) screen_list: Setting<String>,
     // Of a pad, until it is set again.
     /// The duration of a task, by default 500.

@@ -101,8 +101,8 @@ async fn tell(phone: &Phone, operation: &str, arguments: &[String]) -> Result<Sc
         .map_err(|error: io::Error| Failure::new(1, format!("{operation}: {error}")))
 }
 
-/// Draws shades of grey, and fills the picture up to `bytes` with a chunk of zeros. Source: PNG, third edition,
-/// sections 5.3, 11.2 and Annex D; RFC 1950 and RFC 1951, section 3.2.4.
+/// Draws shades of grey, and fills the picture up to `bytes` with a chunk of zeros. Source: PNG,
+/// third edition, sections 5.3, 11.2 and Annex D; RFC 1950 and RFC 1951, section 3.2.4.
 fn png((width, height): (u32, u32), bytes: usize, shade: impl Fn(u32, u32) -> u8) -> Vec<u8> {
     let shade = &shade;
     let row = |y: u32| std::iter::once(0).chain((0..width).map(move |x| shade(x, y)));
