@@ -10,6 +10,8 @@ pub(crate) struct Shape {
     pub(crate) kind: String,
     pub(crate) list: bool,
     pub(crate) optional: bool,
+    /// Null has a meaning of its own.
+    pub(crate) nullable: bool,
     /// Strings: fewest characters, with the prefix.
     pub(crate) min: Option<i64>,
     /// Strings: most characters, with the prefix.
@@ -42,7 +44,7 @@ impl Shape {
             ("string", "string") => within && self.admits_beginnings(former) && self.admits_rests(former),
             (kind, former) => kind == former && !kind.is_empty(),
         };
-        self.list == former.list && admitted
+        self.list == former.list && (self.nullable || !former.nullable) && admitted
     }
 
     fn admits_beginnings(&self, former: &Self) -> bool {

@@ -127,7 +127,8 @@ pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     // Values with parts are compared as a whole: another part is another value.
     let parts = || Shape { kind: spell_parts(facts, element, PARTS_DEEPEST), ..Shape::default() };
     let shape = shape(facts, element).filter(|shape| shape.kind != "map").unwrap_or_else(parts);
-    Some(Shape { list: item(spelled).is_some(), optional: is_optional, ..shape })
+    let nullable = facts.contains_key(&format!("{key}.nullable"));
+    Some(Shape { list: item(spelled).is_some(), optional: is_optional, nullable, ..shape })
 }
 
 const PARTS_DEEPEST: usize = 6;
