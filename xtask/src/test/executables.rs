@@ -1,5 +1,6 @@
 //! The lanes of test executables. Tests that compute have a thread for each processor, and tests
-//! that mostly wait have more.
+//! that mostly wait have more. The first lane of these has doubles whose time is real, so it comes
+//! before the others, and those that compute come last.
 
 use super::Step;
 use super::build::Executable;
@@ -51,24 +52,24 @@ impl Ran {
 pub(super) fn lanes(root: &Path, executables: Vec<Executable>) -> Result<Vec<Vec<Step<'_>>>> {
     let processors = thread::available_parallelism()?.get();
     let mut lanes = Vec::new();
-    for lane in WAITING {
+    for (lane, nice) in WAITING.into_iter().zip(["0", "5", "5"]) {
         let parts = lane.iter().map(|(name, chosen)| {
             let executable =
                 executables.iter().find(|known| known.name == *name).with_context(|| (*name).to_owned())?;
-            Ok(executable.step(root, Extent { waits: true, threads: THREADS_WAITING, chosen }))
+            Ok(executable.step(root, Extent { nice, threads: THREADS_WAITING, chosen }))
         });
         lanes.push(parts.collect::<Result<Vec<_>>>()?);
     }
     let waits = |executable: &&Executable| WAITING.concat().iter().any(|(name, _)| *name == executable.name);
     let (_, others): (Vec<_>, Vec<_>) = executables.iter().partition(waits);
-    let extent = Extent { waits: false, threads: processors, chosen: &[] };
+    let extent = Extent { nice: "10", threads: processors, chosen: &[] };
     lanes.insert(0, others.into_iter().map(|executable| executable.step(root, extent)).collect());
     Ok(lanes)
 }
 
 #[derive(Clone, Copy)]
 struct Extent {
-    waits: bool,
+    nice: &'static str,
     threads: usize,
     chosen: &'static [&'static str],
 }
@@ -85,14 +86,13 @@ impl Executable {
     }
 }
 
-/// Tests that compute leave the processors to those that wait, whose times are real.
 fn execute(root: &Path, executable: &Executable, (name, extent): (&str, Extent)) -> Result<Ran> {
     let Executable { path, folder, .. } = executable;
-    let Extent { waits, threads, chosen } = extent;
+    let Extent { nice, threads, chosen } = extent;
     let log = path.with_extension(format!("{}.log", chosen.len()));
     let output = File::create(&log).with_context(|| log.display().to_string())?;
     let mut command = Command::new("nice");
-    command.args(["-n", if waits { "0" } else { "10" }]).arg(path);
+    command.args(["-n", nice]).arg(path);
     // Only with this variable, the harness of a stable compiler says how long each test takes.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time", "--show-output"]);
     command.args(["--test-threads", &threads.to_string()]).args(chosen).current_dir(root.join(folder));
