@@ -92,7 +92,9 @@ async fn what_was_seen_after_an_input_is_what_the_phone_showed() {
         assert_eq!(code, if fault == "black" { "unreadable" } else { "screen_unreadable" }, "{touched}");
     }
     agent.set(json!({"shell": "hangs"})).await;
-    assert_eq!(agent.call("look", json!({})).await["code"], "upstream_unavailable");
+    // A list may find the phone silent before a picture does.
+    let silent = agent.call("look", json!({})).await;
+    assert!(silent["code"] == "screen_unreadable" || silent["code"] == "upstream_unavailable", "{silent}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
