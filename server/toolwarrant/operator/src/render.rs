@@ -209,7 +209,7 @@ mod tests {
         }
         assert_eq!(write(&json!([{"cell": several}]), None), "CELL\nfirst a b c\n");
         assert_eq!(
-            shown(&json!({"text": several}), None),
+            write(&json!({"text": several}), None),
             "text\nfirst\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{2028}\\u{e0041}\n"
         );
     }

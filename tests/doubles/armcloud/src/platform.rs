@@ -51,7 +51,7 @@ async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body:
     };
     let told = parse_call(world, endpoint, body);
     if let Err(refused) = verify(world, &Signed { headers: &head.headers, path, body }) {
-        return to_response(world, &told, refused.into(), &mut Spoiling::default()).0;
+        return to_response(world, &told, refused.into(), &Spoiling::default()).0;
     }
     let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
     let faults = Faults::take(&mut world.switches(), asked);
