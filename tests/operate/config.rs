@@ -43,6 +43,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
             ("URL", "") => r#""http://127.0.0.1:8081""#.to_owned(),
             (_, "") if *name == "cell" => "\"eu1\"".to_owned(),
             ("BOOL", "") => "true".to_owned(),
+            ("NAME", "") if *name == "toolsets" => r#"["screen"]"#.to_owned(),
             ("N" | "DAYS" | "BYTES" | "SECONDS" | "BOOL", default) => default.to_owned(),
             (_, default) => format!("{default:?}"),
         };

@@ -108,10 +108,7 @@ async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_command
     let data = home.path().join("data");
     let commands: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("  cloudphone ")).collect();
     let commands: Vec<_> = commands.iter().map(|line| line.split(" --data ").next().expect("a command")).collect();
-    assert_eq!(
-        commands,
-        ["app create demo --permission device --permission stream", "device assign demo --all", "key create demo"]
-    );
+    assert_eq!(commands, ["app create demo --permission device --permission stream --assign 'device:*' --key"]);
     assert_eq!(json_of(&data, "app list").await, json!([]));
     let program = binary();
     let script = said.lines().filter(|line| line.starts_with("  cloudphone ")).collect::<Vec<_>>().join("\n");

@@ -58,7 +58,9 @@ impl AuditBooks {
         let mut figures = Figures::default();
         let mut by_pad = HashMap::<String, Vec<(&str, &Task)>>::new();
         for (id, task) in tasks {
-            if let Some((account @ ("pads" | "blind"), code)) = task.target.split_once('-') {
+            if let Some((account @ ("pads" | "blind"), code)) = task.target.split_once('-')
+                && !pads.operators().eq_ignore_ascii_case(code)
+            {
                 let account = if account == "pads" { "pads, readings shown" } else { "pads, readings not shown" };
                 *figures.tasks.entry((account, task.status.clone())).or_default() += 1;
                 by_pad.entry(code.to_uppercase()).or_default().push((id, task));

@@ -1,5 +1,5 @@
 //! Decodes pictures whole, and makes them smaller for models. It does so on a thread of its own,
-//! and for two pictures at a time. Start at [`Frame::of`].
+//! and for two pictures at a time. Start at [`SizedPicture::of`].
 
 use crate::phones::port::{ScreenError, Still, StillSize};
 use bytes::Bytes;
@@ -18,14 +18,14 @@ const BYTES_MAX: usize = 3_000_000;
 const BROKEN: ScreenError = ScreenError::Refused("the picture that the phone sends is broken");
 
 /// A picture that was decoded whole.
-pub(crate) struct Frame {
+pub(crate) struct SizedPicture {
     pub(crate) size: StillSize,
     pub(crate) png: Bytes,
     /// True if each pixel is black.
     pub(crate) is_black: bool,
 }
 
-impl Frame {
+impl SizedPicture {
     /// Decodes a picture, and makes its longer side as long as `longest` if it is longer.
     pub(crate) async fn of(still: Still, longest: u32) -> Result<Self, ScreenError> {
         let turn = TURNS.acquire().await.map_err(|_| ScreenError::Slow)?;
@@ -47,7 +47,7 @@ pub(crate) fn fit(StillSize { width, height }: StillSize, longest: u32) -> Still
     StillSize { width: scale(width), height: scale(height) }
 }
 
-fn decode(still: Still, longest: u32) -> Result<Frame, ScreenError> {
+fn decode(still: Still, longest: u32) -> Result<SizedPicture, ScreenError> {
     let StillSize { width, height } = still.size();
     if u64::from(width) * u64::from(height) > PIXELS_MAX {
         return Err(ScreenError::Refused("the picture that the phone sends has more than 16,777,216 pixels"));
@@ -62,7 +62,7 @@ fn decode(still: Still, longest: u32) -> Result<Frame, ScreenError> {
             false => Still::of_pixels(size, &shrink(&pixels, still.size(), size))?.bytes().clone(),
         };
         if png.len() <= BYTES_MAX {
-            return Ok(Frame { size, png, is_black });
+            return Ok(SizedPicture { size, png, is_black });
         }
         longest = size.width.max(size.height) * 3 / 4;
     }
@@ -117,14 +117,14 @@ mod tests {
     #[tokio::test]
     async fn a_picture_is_made_as_small_as_asked_and_keeps_its_shape_and_its_colours() {
         let red_above = |_, y| if y < 60 { [200, 0, 0] } else { [0, 0, 100] };
-        let frame = Frame::of(still(54, 120, red_above), 60).await.unwrap();
+        let frame = SizedPicture::of(still(54, 120, red_above), 60).await.unwrap();
         assert_eq!((frame.size, frame.is_black), (StillSize { width: 27, height: 60 }, false));
         let small = Still::from_outside(frame.png.to_vec()).unwrap();
         let pixels = read_pixels(&small).unwrap();
         assert_eq!((pixels.len(), pixels[0], pixels[27 * 59]), (27 * 60, [200, 0, 0], [0, 0, 100]));
         let whole = still(54, 120, red_above);
-        assert_eq!(Frame::of(whole.clone(), 120).await.unwrap().png, whole.bytes());
-        assert!(Frame::of(still(9, 9, |_, _| [0; 3]), 9).await.unwrap().is_black);
+        assert_eq!(SizedPicture::of(whole.clone(), 120).await.unwrap().png, whole.bytes());
+        assert!(SizedPicture::of(still(9, 9, |_, _| [0; 3]), 9).await.unwrap().is_black);
     }
 
     /// A picture of noise is not compressed.
@@ -134,7 +134,7 @@ mod tests {
         let noise: Vec<u8> = (0..1_020 * 1_000 * 3).map(|_| random.below(256) as u8).collect();
         let noise = Still::of_pixels(StillSize { width: 1_020, height: 1_000 }, &noise).unwrap();
         assert!(noise.bytes().len() > BYTES_MAX);
-        let frame = Frame::of(noise, 2_048).await.unwrap();
+        let frame = SizedPicture::of(noise, 2_048).await.unwrap();
         assert!(frame.png.len() <= BYTES_MAX && frame.size.width >= 600, "{} {:?}", frame.png.len(), frame.size);
     }
 
@@ -145,14 +145,14 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             if let Ok(torn) = Still::from_outside(bytes) {
-                assert!(Frame::of(torn, 16).await.is_err(), "byte {at}");
+                assert!(SizedPicture::of(torn, 16).await.is_err(), "byte {at}");
             }
         }
         let mut bomb = whole.clone();
         bomb[16..24].copy_from_slice(&[0, 0, 32, 0, 0, 0, 8, 1]);
         let bomb = Still::from_outside(bomb).unwrap();
         assert_eq!(bomb.size(), StillSize { width: 8_192, height: 2_049 });
-        let why = Frame::of(bomb, 1_024).await.err().and_then(|error| error.reason()).unwrap();
+        let why = SizedPicture::of(bomb, 1_024).await.err().and_then(|error| error.reason()).unwrap();
         assert!(why.contains("pixels"), "{why}");
     }
 }

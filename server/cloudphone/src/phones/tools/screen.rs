@@ -14,7 +14,7 @@ use crate::phones::port::{
     DeviceSnapshot, ELEMENTS_MAX, OpenTarget, Point, Screen, ScreenError, ScreenInput, ScreenKey, StillSize, Typed,
 };
 use crate::phones::screens::INPUT_WITHIN;
-use crate::phones::screens::frame::{Frame, fit};
+use crate::phones::screens::frame::{SizedPicture, fit};
 use crate::phones::screens::reader::{NumberedStill, Reader};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ declare_refusals!(OpenError: InvalidArgument | NotOffered, DeviceBusy; _);
 impl ScreenTools for Phones {
     async fn look(&self, _: &Call<'_>, device: &Device, args: LookArgs) -> Result<Reply<ScreenPicture>, LookError> {
         let longest = u32::try_from(args.longest_side.get()).unwrap_or_default();
-        let Frame { size, png, .. } = self.look_at(&device.id, longest).await?;
+        let SizedPicture { size, png, .. } = self.look_at(&device.id, longest).await?;
         let picture = Picture::read(png).await.map_err(LookError::Internal)?;
         let (width, height) = sides(size)?;
         Ok(ScreenPicture { device_id: args.device_id, state: device.state(), width, height, picture }.into())
@@ -83,7 +83,7 @@ impl ScreenTools for Phones {
         device: &Device,
         args: ElementsArgs,
     ) -> Result<Reply<ScreenElements>, ElementsError> {
-        let Frame { size, .. } = self.look_at(&device.id, u32::MAX).await?;
+        let SizedPicture { size, .. } = self.look_at(&device.id, u32::MAX).await?;
         let (width, height) = sides(size)?;
         let listed = self.screen_of(&device.id)?.elements(&device.id);
         let listed = self.clock.before(self.clock.now().plus(ELEMENTS_WITHIN), listed).await;
@@ -143,10 +143,11 @@ impl Phones {
         screen.ok_or(Refusal::NotOffered("its platform shows this screen on a page of its own alone".into()))
     }
 
-    async fn look_at(&self, id: &DeviceId, longest: u32) -> Result<Frame, Refusal> {
+    async fn look_at(&self, id: &DeviceId, longest: u32) -> Result<SizedPicture, Refusal> {
         let screen = self.screen_of(id)?;
         let shown = self.readers.of(id).take(screen, id).await.map_err(|error| Refusal::unreadable(&error))?;
-        let frame = Frame::of(shown.still.clone(), longest).await.map_err(|error| Refusal::unreadable(&error))?;
+        let frame =
+            SizedPicture::of(shown.still.clone(), longest).await.map_err(|error| Refusal::unreadable(&error))?;
         match explain_black(screen, id, &frame).await {
             None => Ok(frame),
             Some(reason) => Err(Refusal::ScreenUnreadable(words!["the picture is black: `", reason.as_str(), "`"])),
@@ -231,13 +232,13 @@ impl ScreenAct<'_> {
     /// Returns the number of a picture that can be seen.
     async fn examine(&self, screen: &dyn Screen, shown: &Seeing) -> Result<u64, UnreadableReason> {
         let shown = shown.as_ref().map_err(reason)?;
-        let frame = Frame::of(shown.still.clone(), u32::MAX).await.map_err(|error| reason(&error))?;
+        let frame = SizedPicture::of(shown.still.clone(), u32::MAX).await.map_err(|error| reason(&error))?;
         explain_black(screen, self.id, &frame).await.map_or(Ok(shown.number), Err)
     }
 }
 
 /// Returns why a picture is black, if it is.
-async fn explain_black(screen: &dyn Screen, id: &DeviceId, frame: &Frame) -> Option<UnreadableReason> {
+async fn explain_black(screen: &dyn Screen, id: &DeviceId, frame: &SizedPicture) -> Option<UnreadableReason> {
     if !frame.is_black {
         return None;
     }

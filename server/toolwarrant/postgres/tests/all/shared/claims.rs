@@ -157,7 +157,7 @@ async fn a_machine_whose_clock_is_off_does_not_lead_and_says_so() {
 #[tokio::test]
 async fn tables_of_another_layout_are_refused_by_number() {
     let Some(address) = cluster().await else { return };
-    for (layout, says) in [(2, "older than 3"), (4, "newer than 3")] {
+    for (layout, says) in [(3, "older than 4"), (5, "newer than 4")] {
         server().expect("it runs").count(&address, &format!("UPDATE cluster SET layout = {layout}")).await;
         let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("another layout").to_string();
         assert!(refused.contains(&format!("layout {layout}, which is {says}")), "{refused}");
