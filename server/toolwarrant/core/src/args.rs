@@ -9,7 +9,6 @@ mod parts;
 
 pub use mistakes::Mistakes;
 pub use nullable::Nullable;
-use parts::AtMost;
 pub use parts::{FreeJson, FreeMap, read_object};
 
 use mistakes::{MAX_LISTED, Step};
@@ -214,22 +213,6 @@ impl<'a> Reader<'a> {
         let is_null = self.members.iter().any(is_null);
         let read = self.optional::<T>(name)?;
         Some(read.map(Nullable::Value).or(is_null.then_some(Nullable::Null)))
-    }
-
-    /// Takes a list of at most `MAX` items.
-    pub fn require_list<T: Argument, const MAX: usize>(&mut self, name: &'static str) -> Option<Vec<T>> {
-        self.require::<AtMost<T, MAX>>(name).map(|list| list.0)
-    }
-
-    pub fn optional_list<T: Argument, const MAX: usize>(&mut self, name: &'static str) -> Option<Option<Vec<T>>> {
-        self.optional::<AtMost<T, MAX>>(name).map(|given| given.map(|list| list.0))
-    }
-
-    pub fn nullable_list<T: Argument, const MAX: usize>(
-        &mut self,
-        name: &'static str,
-    ) -> Option<Option<Nullable<Vec<T>>>> {
-        self.nullable::<AtMost<T, MAX>>(name).map(|given| given.map(|given| given.map(|list| list.0)))
     }
 
     fn take<T: Argument>(&mut self, name: &'static str) -> Option<&'a str> {

@@ -18,7 +18,7 @@ pub(crate) use recipient::{Sight, find_refused};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 
-use crate::tasks::TaskStatus;
+use crate::report::TaskStatus;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::Error;

@@ -1,6 +1,7 @@
-//! The report of an upstream about a write.
+//! The report of an upstream about a write, and the status of its task.
 
 use crate::generated::values;
+use serde::Deserialize;
 
 /// The upstream's report about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,3 +24,41 @@ values!(UpstreamReport {
     NotSent = "not_sent",
     Busy = "busy",
 });
+
+/// The status of a task, as clients see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It was accepted and has not ended.
+    Dispatched,
+    /// The effect was measured.
+    Success,
+    /// The upstream reported success, and the effect cannot be measured.
+    SuccessUnverified,
+    /// The upstream reported failure, or no request was sent.
+    Failed,
+    /// The upstream reported success, but a measurement shows no effect. Only this status is
+    /// refunded.
+    FailedSilent,
+    /// The outcome is unknown.
+    Timeout,
+}
+values!(TaskStatus {
+    Dispatched = "dispatched",
+    Success = "success",
+    SuccessUnverified = "success_unverified",
+    Failed = "failed",
+    FailedSilent = "failed_silent",
+    Timeout = "timeout",
+});
+
+impl TaskStatus {
+    /// The statuses of an ended task.
+    pub const ENDS: &'static [Self] = Self::ALL.split_at(1).1;
+
+    /// Returns true if the task has ended. The status is then final.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        !matches!(self, Self::Dispatched)
+    }
+}

@@ -5,13 +5,12 @@ use super::access::UsedNonce;
 use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
-use super::generated::values;
 use super::permissions::PermissionSet;
 use super::reply::TargetIds;
-pub use super::report::UpstreamReport;
+pub use super::report::{TaskStatus, UpstreamReport};
 use crate::store::Stored;
+use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::future::pending;
 use std::time::Duration;
@@ -23,43 +22,7 @@ use toolwarrant_base::text::{self, Remark, Secret};
 use toolwarrant_base::wording::Words;
 use toolwarrant_common::TASKS_KEPT_DAYS;
 
-/// The status of a task, as clients see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    /// It was accepted and has not ended.
-    Dispatched,
-    /// The effect was measured.
-    Success,
-    /// The upstream reported success, and the effect cannot be measured.
-    SuccessUnverified,
-    /// The upstream reported failure, or no request was sent.
-    Failed,
-    /// The upstream reported success, but a measurement shows no effect. Only this status is
-    /// refunded.
-    FailedSilent,
-    /// The outcome is unknown.
-    Timeout,
-}
-values!(TaskStatus {
-    Dispatched = "dispatched",
-    Success = "success",
-    SuccessUnverified = "success_unverified",
-    Failed = "failed",
-    FailedSilent = "failed_silent",
-    Timeout = "timeout",
-});
-
 impl TaskStatus {
-    /// The statuses of an ended task.
-    pub const ENDS: &'static [Self] = Self::ALL.split_at(1).1;
-
-    /// Returns true if the task has ended. The status is then final.
-    #[must_use]
-    pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Dispatched)
-    }
-
     /// Returns the contract's words for this status, if it has tasks.
     #[must_use]
     pub fn def(self, catalogue: &Catalogue) -> Option<&'static StateDef> {

@@ -2,7 +2,7 @@
 //! as a string of JSON, which is read once as what it contains.
 
 use super::mistakes::Step;
-use super::{Argument, Arguments, Mistakes, NotAllowed, Reader, Shown, add_value, names, read_text};
+use super::{Argument, Arguments, Mistakes, NotAllowed, Nullable, Reader, Shown, add_value, names, read_text};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -31,7 +31,7 @@ impl<T: Argument> Argument for Vec<T> {
 
 /// A list of at most `MAX` items.
 #[derive(Debug)]
-pub(super) struct AtMost<T, const MAX: usize>(pub(super) Vec<T>);
+struct AtMost<T, const MAX: usize>(Vec<T>);
 
 impl<T: Argument, const MAX: usize> Argument for AtMost<T, MAX> {
     const SHOWN: Shown = T::SHOWN;
@@ -40,6 +40,24 @@ impl<T: Argument, const MAX: usize> Argument for AtMost<T, MAX> {
     }
     fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         read_list::<T, Self>(json, MAX, mistakes).map(Self)
+    }
+}
+
+impl Reader<'_> {
+    /// Takes a list of at most `MAX` items.
+    pub fn require_list<T: Argument, const MAX: usize>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        self.require::<AtMost<T, MAX>>(name).map(|list| list.0)
+    }
+
+    pub fn optional_list<T: Argument, const MAX: usize>(&mut self, name: &'static str) -> Option<Option<Vec<T>>> {
+        self.optional::<AtMost<T, MAX>>(name).map(|given| given.map(|list| list.0))
+    }
+
+    pub fn nullable_list<T: Argument, const MAX: usize>(
+        &mut self,
+        name: &'static str,
+    ) -> Option<Option<Nullable<Vec<T>>>> {
+        self.nullable::<AtMost<T, MAX>>(name).map(|given| given.map(|given| given.map(|list| list.0)))
     }
 }
 
