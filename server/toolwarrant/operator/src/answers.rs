@@ -1,6 +1,7 @@
 //! The answers to commands: a type for each. `--json` shows what the type serializes. The text and
 //! the console show its columns, see [`columns`].
 
+mod act;
 mod columns;
 mod counts;
 mod name;
@@ -10,25 +11,25 @@ mod trail;
 
 pub use crate::history::{Counts, LastDay, Period};
 pub use crate::upstreams::UpstreamRow;
+pub use act::{ActMade, WithAct};
 pub use counts::{RefundSum, TaskCounts, TaskPeriod};
 pub use name::ApplicationName;
 pub use server::{
-    CheckRow, Concern, ConsoleLink, ConsoleSession, Diagnosis, FaultRow, ListCommand, OverviewAnswer, Readiness,
-    RemedyRow, RetentionRow, ServerFacts, ServerLoad, SessionsEnded, TargetCounts, UnexaminedRow,
+    BackupAnswer, CheckRow, Concern, ConsoleLink, ConsoleSession, Diagnosis, FaultRow, ListCommand, OverviewAnswer,
+    Readiness, RemedyRow, RetentionRow, ServerFacts, ServerLoad, SessionsEnded, TargetCounts, UnexaminedRow,
 };
 pub use target::{StateCounts, TargetRow, TaskTarget};
 pub(crate) use trail::AuditLine;
 pub use trail::{AuditPage, AuditTail, OtherTrail, TrailFault, TrailLine, Verification};
 
-use crate::backup::BackupAnswer;
 use crate::error::OperatorError;
-use crate::restore::RestoreAnswer;
 use crate::view::{AnswerView, Show};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
 use toolwarrant_core::act::Changes;
@@ -36,23 +37,6 @@ use toolwarrant_core::store::Labels;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_postgres::ReplicaRun;
 use toolwarrant_tasks::history::TaskHistory;
-
-/// The act of a change.
-#[derive(Clone, Debug, Serialize)]
-pub struct ActMade {
-    pub act_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// An answer to a change.
-#[derive(Clone, Debug, Serialize)]
-pub struct WithAct<T> {
-    #[serde(flatten)]
-    pub answer: T,
-    #[serde(flatten)]
-    pub made: ActMade,
-}
 
 macro_rules! answers {
     ($($name:ident($type:ty),)*) => {
@@ -292,6 +276,27 @@ pub struct SecretAnswer {
     pub ends_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub last_used_from: Option<IpAddr>,
+}
+
+/// The content of a backup that was restored.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoreAnswer {
+    pub(crate) restored: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
+    pub(crate) as_of: Timestamp,
+    /// The engine sends nothing more for tasks that were in flight in the backup.
+    pub(crate) ended_as_timeout: u64,
+    pub(crate) applications: Vec<RestoredApplication>,
+    pub(crate) keys: Vec<KeyAnswer>,
+    pub(crate) next_step: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RestoredApplication {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) permissions: Vec<String>,
 }
 
 /// A task in a list.

@@ -4,13 +4,12 @@
 //! The database is copied first. Files that only grow are copied after it, so they contain
 //! everything that the database refers to, and maybe a little more: those events did happen.
 
-use crate::answers::ActMade;
+use crate::answers::{ActMade, BackupAnswer};
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, LAST_RUN, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private};
 use crate::error::OperatorError;
 use crate::names::Names;
-use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -24,19 +23,6 @@ use toolwarrant_sqlite::LAYOUT;
 /// The file with the moment of the last complete backup. No act says that: the act of a backup is
 /// stored before it begins.
 pub(crate) const LAST_BACKUP: &str = "last-backup";
-
-/// A backup that was made.
-#[derive(Clone, Debug, Serialize)]
-pub struct BackupAnswer {
-    pub(crate) backup: PathBuf,
-    pub(crate) bytes: u64,
-    pub(crate) made_at: Timestamp,
-    pub(crate) files: Vec<String>,
-    pub(crate) left_out: Vec<String>,
-    pub(crate) note: String,
-    #[serde(flatten)]
-    pub(crate) made: Option<ActMade>,
-}
 
 const NOTE: &str =
     "the master key is not in it: keep a copy of master.key apart, for without it nothing in a backup can be opened";

@@ -13,6 +13,7 @@ mod cluster;
 mod console;
 mod contract;
 mod find;
+mod grants;
 mod keys;
 mod operator;
 mod overview;

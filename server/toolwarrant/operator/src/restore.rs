@@ -4,7 +4,7 @@
 //! The content is prepared in a folder inside the data folder and then moved into place, the
 //! database last. An interrupted restore leaves that inner folder, which prevents a start.
 
-use crate::answers::KeyAnswer;
+use crate::answers::{KeyAnswer, RestoreAnswer, RestoredApplication};
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
 use crate::data::{
@@ -16,7 +16,6 @@ use crate::flags::DATA;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::owner::{make_folder_for, remedy};
-use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -28,27 +27,6 @@ use toolwarrant_core::act::{Act, Changes, Operator, Origin};
 use toolwarrant_core::registry::opens_any;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_sqlite::{FIRST_LAYOUT, LAYOUT, RestoredData, restore};
-
-/// The content of a backup that was restored.
-#[derive(Clone, Debug, Serialize)]
-pub struct RestoreAnswer {
-    pub(crate) restored: PathBuf,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) owner: Option<String>,
-    pub(crate) as_of: Timestamp,
-    /// The engine sends nothing more for tasks that were in flight in the backup.
-    pub(crate) ended_as_timeout: u64,
-    pub(crate) applications: Vec<RestoredApplication>,
-    pub(crate) keys: Vec<KeyAnswer>,
-    pub(crate) next_step: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct RestoredApplication {
-    pub(crate) name: String,
-    pub(crate) id: String,
-    pub(crate) permissions: Vec<String>,
-}
 
 /// Leaves the folder as empty as before after an error.
 pub(crate) fn run(

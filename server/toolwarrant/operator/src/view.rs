@@ -4,8 +4,6 @@
 //! A row type declares its columns once, in [`columns!`]. So a list has the same columns in the
 //! same order, whatever its first row is.
 
-use crate::answers::ListCommand;
-use crate::render::cell;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -14,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Remark;
-use toolwarrant_core::act::{Changes, FieldChange, Role};
+use toolwarrant_core::act::Role;
 use toolwarrant_core::report::UpstreamReport;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_postgres::RunState;
@@ -266,7 +264,7 @@ macro_rules! texts {
         })*
     };
 }
-texts!(str String bool IpAddr RunState ListCommand);
+texts!(str String bool IpAddr RunState);
 
 impl Show for Remark {
     fn show(&self) -> AnswerView {
@@ -338,30 +336,6 @@ impl Tone {
         let status = TaskStatus::ALL.iter().find(|status| status.as_str() == outcome);
         let other = if outcome == "ok" { Self::Good } else { Self::Plain };
         status.map_or(other, |status| Self::of(*status))
-    }
-}
-
-impl Show for Changes {
-    fn show(&self) -> AnswerView {
-        let items = |sign, items: &[Value]| -> Vec<_> {
-            items.iter().map(|item| format!("{sign}{}", cell(&AnswerView::of_value(item)))).collect()
-        };
-        let change = |(name, difference): (&String, &FieldChange)| {
-            let name = name.replace('_', " ");
-            match difference {
-                FieldChange::Value { before, after } => {
-                    let [before, after] = [before, after].map(|value| cell(&AnswerView::of_value(value)));
-                    format!("{name} {before} -> {after}")
-                }
-                FieldChange::List { added, removed } => {
-                    format!("{name} {}", [items("+", added), items("-", removed)].concat().join(" "))
-                }
-            }
-        };
-        match self.differences() {
-            none if none.is_empty() => AnswerView::List(Vec::new()),
-            some => AnswerView::Text(some.iter().map(change).collect::<Vec<_>>().join("; ")),
-        }
     }
 }
 

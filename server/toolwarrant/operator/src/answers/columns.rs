@@ -1,17 +1,18 @@
 //! The columns of answers.
 
 use super::{
-    ActMade, ActRow, ApplicationAnswer, ApplicationFacts, BegunAgain, CheckRow, ClockAccepted, Concern, ConsoleLink,
-    ConsoleSession, Diagnosis, FaultRow, FoundObject, FoundTarget, KeyAnswer, KeyState, LastDay, ListedApplication,
-    ListedTasks, ListedTool, NewApplicationAnswer, NewKeyAnswer, OverviewAnswer, Readiness, RefundRow, RefundSum,
-    RemedyRow, RetentionRow, RevokedKeyAnswer, RightsGranted, SecretAnswer, SeenTargets, ServerFacts, ServerLoad,
-    SessionsEnded, StoreChecked, StoreMade, TargetCounts, TaskAnswer, TaskCall, TaskCounts, TaskPeriod, TaskRow,
-    ToolAnswer, UnexaminedRow, Viewers, WithAct,
+    ActMade, ActRow, ApplicationAnswer, ApplicationFacts, BackupAnswer, BegunAgain, CheckRow, ClockAccepted, Concern,
+    ConsoleLink, ConsoleSession, Diagnosis, FaultRow, FoundObject, FoundTarget, KeyAnswer, KeyState, LastDay,
+    ListCommand, ListedApplication, ListedTasks, ListedTool, NewApplicationAnswer, NewKeyAnswer, OverviewAnswer,
+    Readiness, RefundRow, RefundSum, RemedyRow, RestoreAnswer, RestoredApplication, RetentionRow, RevokedKeyAnswer,
+    RightsGranted, SecretAnswer, SeenTargets, ServerFacts, ServerLoad, SessionsEnded, StoreChecked, StoreMade,
+    TargetCounts, TaskAnswer, TaskCall, TaskCounts, TaskPeriod, TaskRow, ToolAnswer, UnexaminedRow, Viewers, WithAct,
 };
-use crate::backup::BackupAnswer;
 use crate::history::Counts;
-use crate::restore::{RestoreAnswer, RestoredApplication};
+use crate::render::cell;
 use crate::view::{AnswerView, Fact, Show, Tone, columns, name_fact};
+use serde_json::Value;
+use toolwarrant_core::act::{Changes, FieldChange};
 use toolwarrant_core::tasks::Evidence;
 use toolwarrant_postgres::ReplicaRun;
 use toolwarrant_tasks::history::{LedgerEntry, TaskHistory, TimelineRow};
@@ -137,13 +138,42 @@ impl Show for Counts {
     }
 }
 
+impl Show for ListCommand {
+    fn show(&self) -> AnswerView {
+        self.to_string().show()
+    }
+}
+
+impl Show for Changes {
+    fn show(&self) -> AnswerView {
+        let items = |sign, items: &[Value]| -> Vec<_> {
+            items.iter().map(|item| format!("{sign}{}", cell(&AnswerView::of_value(item)))).collect()
+        };
+        let change = |(name, difference): (&String, &FieldChange)| {
+            let name = name.replace('_', " ");
+            match difference {
+                FieldChange::Value { before, after } => {
+                    let [before, after] = [before, after].map(|value| cell(&AnswerView::of_value(value)));
+                    format!("{name} {before} -> {after}")
+                }
+                FieldChange::List { added, removed } => {
+                    format!("{name} {}", [items("+", added), items("-", removed)].concat().join(" "))
+                }
+            }
+        };
+        match self.differences() {
+            none if none.is_empty() => AnswerView::List(Vec::new()),
+            some => AnswerView::Text(some.iter().map(change).collect::<Vec<_>>().join("; ")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::answers::{ApplicationName, TaskTarget};
     use std::borrow::Cow;
     use toolwarrant_base::clock::Timestamp;
-    use toolwarrant_core::act::Changes;
     use toolwarrant_core::tasks::TaskStatus;
 
     fn columns(rows: &[impl Show]) -> Vec<Cow<'static, str>> {

@@ -1,11 +1,12 @@
 //! The answers about a server, its data folder and its console.
 
-use super::ActMade;
+use super::act::ActMade;
 use crate::history::LastDay;
 use crate::upstreams::UpstreamRow;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::Role;
 
@@ -126,6 +127,19 @@ pub struct RetentionRow {
     pub amount: String,
     pub oldest: Option<Timestamp>,
     pub kept: String,
+}
+
+/// A backup that was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct BackupAnswer {
+    pub(crate) backup: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) made_at: Timestamp,
+    pub(crate) files: Vec<String>,
+    pub(crate) left_out: Vec<String>,
+    pub(crate) note: String,
+    #[serde(flatten)]
+    pub(crate) made: Option<ActMade>,
 }
 
 /// A link into the console.

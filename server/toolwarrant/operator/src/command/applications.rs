@@ -2,8 +2,8 @@
 
 use super::acts;
 use super::answer::{CommandAnswer, change_labels, describe_act, parse_label, refusal};
+use super::grants::read_grants;
 use super::keys::{KeyFacts, describe_new_key};
-use super::targets;
 use crate::answers::{
     ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, NewApplicationAnswer, SeenTargets,
 };
@@ -127,7 +127,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     match command {
         AppCommand::Create { name, permissions, requests_per_minute, assigned, key } => {
             let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
-            let grants = targets::read_grants(context, &assigned).await?;
+            let grants = read_grants(context, &assigned).await?;
             let new = NewApplication { name, permissions, grants, requests_per_minute };
             if key {
                 let (Changed { object, act_id, .. }, NewKey { key_id, secret, .. }) =
