@@ -5,6 +5,7 @@
 
 mod adb;
 mod armcloud;
+mod number;
 
 use crate::phones::port::PlatformName;
 use crate::platforms::adb::AdbSettings;
@@ -13,7 +14,7 @@ use adb::AdbTable;
 use armcloud::ArmcloudTable;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwarrant::config::{Config, ConfigError, ConfigTable, Spanned};
+use toolwarrant::config::{Config, ConfigError, ConfigTable};
 
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
 
@@ -72,22 +73,6 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
     }
     platforms.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(platforms)
-}
-
-fn check_number(
-    config: &Config,
-    name: &str,
-    (usual, most): (u32, u32),
-    written: Option<Spanned<u32>>,
-) -> Result<u32, ConfigError> {
-    let Some(number) = written else { return Ok(usual) };
-    let given = *number.get_ref();
-    match (1..=most).contains(&given) {
-        true => Ok(given),
-        false => {
-            Err(config.mistake(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed"))))
-        }
-    }
 }
 
 /// Shows no credentials.

@@ -10,6 +10,7 @@ mod inventory;
 pub mod platforms;
 pub mod port;
 pub mod proxy_hosts;
+mod reader;
 pub mod screens;
 pub mod tools;
 pub mod views;

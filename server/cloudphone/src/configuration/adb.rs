@@ -1,6 +1,6 @@
 //! A table of the kind `adb`.
 
-use super::check_number;
+use super::number::check_number;
 use crate::adapter_kit::host_program::HostProgram;
 use crate::platforms::adb::{
     AdbAddress, AdbPrograms, AdbSettings, NetworkAddress, PhonePattern, PowerPrograms, ProxyPrograms,

@@ -1,6 +1,6 @@
 //! A table of the kind `armcloud`.
 
-use super::check_number;
+use super::number::check_number;
 use crate::adapter_kit::guard::GuardLimits;
 use crate::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN};
 use crate::platforms::armcloud::{Account, AccountKeys, ApiSettings, Family, Scheme};

@@ -6,7 +6,7 @@ use super::contract::{CATALOGUE, Command, DeviceCapability, DeviceId, DeviceStat
 use super::platforms::Platforms;
 use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable};
 use super::proxy_hosts::ProxyHosts;
-use super::screens::reader::Readers;
+use super::reader::Readers;
 use super::views::{View, Views};
 use std::collections::btree_set::Range;
 use std::sync::Arc;

@@ -4,7 +4,6 @@
 //! takes it for all; if it leaves, another does. Start at [`Screens`].
 
 pub(crate) mod frame;
-pub(crate) mod reader;
 mod viewers;
 
 use super::contract::{DeviceId, SessionMode};

@@ -13,9 +13,9 @@ use crate::phones::devices::Phones;
 use crate::phones::port::{
     DeviceSnapshot, ELEMENTS_MAX, OpenTarget, Point, Screen, ScreenError, ScreenInput, ScreenKey, StillSize, Typed,
 };
+use crate::phones::reader::{NumberedStill, Reader};
 use crate::phones::screens::INPUT_WITHIN;
 use crate::phones::screens::frame::{SizedPicture, fit};
-use crate::phones::screens::reader::{NumberedStill, Reader};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::handler::{Call, Picture, Reply, Target};
