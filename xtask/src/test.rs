@@ -3,39 +3,20 @@
 
 mod build;
 mod executables;
+mod step;
 
 use crate::cargo::{cargo_of_tests, has, runs, step};
 use crate::{contract, crates, deny, r#gen, graph};
 use anyhow::{Result, anyhow, ensure};
-use executables::Ran;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Instant;
+use step::{Ran, Step};
 use toolwarrant_contract::GateCommand;
 
 const SLOWEST: usize = 10;
-
-struct Step<'a> {
-    name: String,
-    run: Box<dyn FnOnce() -> Result<Ran> + Send + 'a>,
-}
-
-impl<'a> Step<'a> {
-    fn new(name: &str, run: impl FnOnce() -> Result<u64> + Send + 'a) -> Self {
-        let run = move || run().map(|passed| Ran { passed, ..Ran::default() });
-        Self { name: name.to_owned(), run: Box::new(run) }
-    }
-
-    /// Leaves the step out with this reason unless it is possible.
-    fn with(name: &str, (is_possible, reason): (bool, &str), run: impl FnOnce() -> Result<u64> + Send + 'a) -> Self {
-        let left_out = BTreeMap::from([(format!("{reason}: {name}"), 1)]);
-        let without = Box::new(move || Ok(Ran { left_out, ..Ran::default() }));
-        if is_possible { Self::new(name, run) } else { Self { name: name.to_owned(), run: without } }
-    }
-}
 
 #[derive(Default)]
 struct Report {

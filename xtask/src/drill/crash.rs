@@ -8,7 +8,7 @@
 //! restarts stop the replicas one after the other; with `--before` the first one is an upgrade.
 //! Meanwhile an operator makes keys and takes them away.
 
-use super::{build, test, tests_of_the_product};
+use super::commands::{build, test, tests_of_the_product};
 use anyhow::Result;
 use serde_json::json;
 use std::fs;

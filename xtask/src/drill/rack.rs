@@ -2,7 +2,7 @@
 //! phone in namespaces of its own. It needs root on Debian, and packages that apt downloads into
 //! `target/rack` once, without installing them.
 
-use super::{build, test, tests_of_the_product};
+use super::commands::{build, test, tests_of_the_product};
 use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, bail};
 use serde_json::json;

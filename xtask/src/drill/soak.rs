@@ -1,7 +1,7 @@
 //! `cargo xtask drill soak`: the simulation of the engine, optimised, in the given number of
 //! worlds.
 
-use super::test;
+use super::commands::test;
 use anyhow::Result;
 use serde_json::json;
 use std::path::Path;

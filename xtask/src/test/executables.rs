@@ -2,11 +2,10 @@
 //! that mostly wait have more. The first lane of these has doubles whose time is real, so it comes
 //! before the others, and those that compute come last.
 
-use super::Step;
 use super::build::Executable;
+use super::step::{Ran, Step};
 use crate::cargo::{WRAPPER, count};
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -29,24 +28,6 @@ const PATIENCE: Duration = Duration::from_mins(20);
 
 /// A test that cannot do anything on this machine prints this before the reason.
 const LEFT_OUT: &str = "left out: ";
-
-#[derive(Default)]
-pub(super) struct Ran {
-    pub(super) passed: u64,
-    /// By reason.
-    pub(super) left_out: BTreeMap<String, u64>,
-    pub(super) tests: Vec<(f64, String)>,
-}
-
-impl Ran {
-    pub(super) fn add(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.tests.extend(other.tests);
-        for (reason, count) in other.left_out {
-            *self.left_out.entry(reason).or_default() += count;
-        }
-    }
-}
 
 /// The first lane has what computes.
 pub(super) fn lanes(root: &Path, executables: Vec<Executable>) -> Result<Vec<Vec<Step<'_>>>> {
