@@ -5,7 +5,7 @@ set -eu
 PASSWORD=change-me STANDBY_PASSWORD=change-me-too
 SETTINGS=/etc/postgresql/15/main/conf.d/cloudphone.conf DATA=/var/lib/postgresql/15/main
 
-case "$1" in
+case "${1-}" in
 authority) # authority HOST...: an authority, and a certificate for each host. Keep ca.key apart
     shift
     openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj "/CN=cloudphone authority" -keyout ca.key -out ca.pem

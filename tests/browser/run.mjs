@@ -17,7 +17,7 @@ const built = resolve(process.env.CARGO_TARGET_DIR ?? join(folder, "../../target
 const home = mkdtempSync(join(tmpdir(), "browser-"));
 const started = [];
 try {
-  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder, stdio: "inherit" });
+  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder, stdio: "inherit", timeout: 600_000 });
   const { told: { keys: [key], url }, operator } = await start("cloudphone", "--toolsets", "screen");
   look("screen.mjs", [url.replace(/\/mcp$/, ""), key.key_id, key.secret, "--revoke", `${operator} key revoke ${key.key_id}`]);
   // A write to the first phone ends soon, one to the other as a silent failure.
@@ -51,6 +51,6 @@ async function start(name, ...more) {
 function look(script, words, inside = "") {
   const pictures = flags.pictures ? ["--pictures", resolve(flags.pictures, inside)] : [];
   if (flags.pictures) mkdirSync(pictures[1], { recursive: true });
-  const { status } = spawnSync("node", [join(folder, script), ...words, ...pictures, ...(flags.short ? ["--short"] : [])], { stdio: "inherit" });
+  const { status } = spawnSync("node", [join(folder, script), ...words, ...pictures, ...(flags.short ? ["--short"] : [])], { stdio: "inherit", timeout: 600_000 });
   if (status !== 0) process.exitCode = 1;
 }

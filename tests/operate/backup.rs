@@ -7,6 +7,7 @@ use crate::harness::writes::{database, restart, wait_for_phases};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -114,6 +115,13 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     program.stop().await;
     let listed = json_of(&restored, "key list shop").await;
     assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
+    let trail: String = names(&restored.join("audit")).iter().map(|name| trail_of(&restored, name)).collect();
+    let acts: Vec<_> = trail.split(r#""act_id":""#).skip(1).map(|rest| rest.split('"').next()).collect();
+    assert_eq!(acts.iter().collect::<HashSet<_>>().len(), acts.len(), "an act has one line: {trail}");
+}
+
+fn trail_of(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join("audit").join(name)).unwrap_or_default()
 }
 
 #[tokio::test]

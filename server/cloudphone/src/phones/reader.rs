@@ -31,6 +31,8 @@ pub(crate) struct Reader {
     clock: Clock,
     /// Held while a picture is taken: when the last one was begun.
     turn: Mutex<Timestamp>,
+    /// Held while what is on the screen is listed: Android makes one such list at a time.
+    pub(crate) listing: Mutex<()>,
     seen: watch::Sender<Seen>,
 }
 
@@ -66,7 +68,7 @@ impl Readers {
 
 impl Reader {
     fn new(clock: &Clock) -> Self {
-        Self { clock: clock.clone(), turn: Mutex::default(), seen: watch::Sender::default() }
+        Self { clock: clock.clone(), turn: Mutex::default(), listing: Mutex::default(), seen: watch::Sender::default() }
     }
 
     /// Returns the size of the latest picture.

@@ -63,6 +63,7 @@ const is_changed = (input) => input.value !== input.defaultValue || input.checke
 const is_busy = () =>
   document.activeElement?.matches("main input, main select, main textarea") ||
   [...document.querySelectorAll("main input, main textarea")].some(is_changed) ||
+  [...document.querySelectorAll("main select")].some((select) => !select.selectedOptions[0]?.defaultSelected && select.selectedIndex > 0) ||
   document.getSelection()?.toString();
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const visible = () => new Promise((done) => {

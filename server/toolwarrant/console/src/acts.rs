@@ -97,7 +97,7 @@ impl ConsoleVisit<'_> {
         let mut unplaced = error.as_ref();
         for input in &mut inputs {
             // The page shows this object.
-            input.is_fixed = ["app", "key"].contains(&&*input.input.name) && !input.value.is_empty();
+            input.is_fixed = error.is_none() && ["app", "key"].contains(&&*input.input.name) && !input.value.is_empty();
             if let Some(error) = unplaced.filter(|error| error.field.as_deref() == Some(&input.input.name)) {
                 input.refused = Some(sentence(&error.message));
                 unplaced = None;

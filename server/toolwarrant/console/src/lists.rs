@@ -177,9 +177,11 @@ impl ConsoleVisit<'_> {
             terms.extend(begins.map(|begin| format!("{lead}{begin}*")));
             let limit = format!("--limit={}", KNOWN_MAX + 1);
             let rows: Vec<TargetRow> = self.ask(&[resource, "list", &limit]).await.unwrap_or_default();
-            if rows.len() <= KNOWN_MAX {
-                terms.extend(rows.into_iter().map(|row| format!("{lead}{}", row.id)));
+            // A form without all terms takes them as text.
+            if rows.len() > KNOWN_MAX {
+                return Vec::new();
             }
+            terms.extend(rows.into_iter().map(|row| format!("{lead}{}", row.id)));
         }
         terms
     }
@@ -282,10 +284,12 @@ impl ConsoleVisit<'_> {
             let value = self.query_value(&input.name).unwrap_or_default().to_owned();
             let sent = self.query.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.clone());
             let label = if input.name == "app" { "Application".to_owned() } else { words(&input.name) };
-            let values = sent.collect();
+            let values: Vec<_> = sent.collect();
             // A value that is not known is shown, too.
-            if !known.is_empty() && !input.is_many && !value.is_empty() && !known.contains(&value) {
-                known.push(value.clone());
+            for value in values.iter().filter(|value| !value.is_empty()) {
+                if !known.is_empty() && !known.contains(value) {
+                    known.push(value.clone());
+                }
             }
             inputs.push(FormInput { label, input, value, values, known, is_fixed: false, refused: None });
         }

@@ -139,7 +139,7 @@ impl Offline<MakeParts<'_>> {
             return Answered::of(self.carry_out_on_store(folder, command.clone()).await?);
         }
         let claims = way.claims.clone();
-        let request = SocketRequest { program: names.program.to_owned(), command, claims };
+        let request = SocketRequest { program: names.program.to_owned(), views: true, command, claims };
         if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
             return answer;
         }
@@ -188,7 +188,12 @@ impl Offline<MakeParts<'_>> {
     ) -> Result<(), OperatorError> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);
-            let request = SocketRequest { program: self.names.program.to_owned(), command, claims: way.claims.clone() };
+            let request = SocketRequest {
+                program: self.names.program.to_owned(),
+                views: true,
+                command,
+                claims: way.claims.clone(),
+            };
             let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
             ask_server(&self.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
         };

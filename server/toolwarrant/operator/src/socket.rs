@@ -71,6 +71,9 @@ pub struct SocketError(String);
 #[serde(deny_unknown_fields)]
 pub(crate) struct SocketRequest {
     pub(crate) program: String,
+    /// False from a program that knows answers alone, such as one from before an upgrade.
+    #[serde(default)]
+    pub(crate) views: bool,
     pub(crate) command: OperatorCommand,
     pub(crate) claims: Claims,
 }
@@ -277,25 +280,32 @@ async fn answer(
     receiver: Arc<dyn CommandReceiver>,
 ) -> io::Result<()> {
     let uid = stream.peer_cred()?.uid();
-    let outcome = match read_request(&line, receiver.program()) {
-        Ok((command, claims)) => {
+    let request = read_request(&line, receiver.program());
+    let views = request.as_ref().map_or(true, |request| request.views);
+    let outcome = match request {
+        Ok(SocketRequest { command, claims, .. }) => {
             let patience = command.row().patience.max(COMMAND_TIMEOUT);
             let operator = operator(role_of(channel), uid, channel, claims);
             timeout(patience, receiver.carry_out(&operator, command)).await?
         }
         Err(error) => Err(error),
     };
-    let mut line = serde_json::to_vec(&outcome.and_then(Answered::of))?;
+    let outcome = outcome.and_then(Answered::of);
+    let mut line = match views {
+        true => serde_json::to_vec(&outcome)?,
+        false => serde_json::to_vec(&outcome.map(|answered| answered.json))?,
+    };
     line.push(b'\n');
     timeout(ANSWER_TIMEOUT, stream.write_all(&line)).await?
 }
 
-fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims), OperatorError> {
+fn read_request(line: &[u8], program: &str) -> Result<SocketRequest, OperatorError> {
     refuse_long(line)?;
-    let request = json::read_bytes(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
-    let SocketRequest { program: sender, command, claims } = request;
+    let request: SocketRequest =
+        json::read_bytes(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
+    let sender = &request.program;
     match sender == program {
-        true => Ok((command, claims)),
+        true => Ok(request),
         false => Err(OperatorError::refusal(format!("this is a server of {program}, and the command is for {sender}"))),
     }
 }

@@ -7,7 +7,7 @@ use png::{Decoder, DecodingError, Limits, Transformations};
 use std::io::Cursor;
 use tokio::sync::Semaphore;
 
-/// Each can take 64 MiB, and half of that again for what is made of it.
+/// Each can take 64 MiB, and about as much again for what is made of it.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
 const PIXELS_MAX: u64 = 1 << 24;

@@ -85,7 +85,11 @@ impl ScreenTools for Phones {
     ) -> Result<Reply<ScreenElements>, ElementsError> {
         let SizedPicture { size, .. } = self.look_at(&device.id, u32::MAX).await?;
         let (width, height) = sides(size)?;
-        let listed = self.screen_of(&device.id)?.elements(&device.id);
+        let (reader, screen) = (self.readers.of(&device.id), self.screen_of(&device.id)?);
+        let listed = async {
+            let _turn = reader.listing.lock().await;
+            screen.elements(&device.id).await
+        };
         let listed = self.clock.before(self.clock.now().plus(ELEMENTS_WITHIN), listed).await;
         let (mut elements, at_rest) = match listed.unwrap_or(Ok(None)) {
             Ok(Some(elements)) => (elements, true),
@@ -130,7 +134,7 @@ impl ScreenTools for Phones {
     }
 
     async fn open(&self, call: &Call<'_>, device: &Device, args: OpenArgs) -> Result<Reply<InputSeen>, OpenError> {
-        let what = OpenTarget::parse(args.what.as_str()).map(ScreenInput::Open);
+        let what = OpenTarget::parse(args.what.expose().as_str()).map(ScreenInput::Open);
         let why = words!["`", OpenArgs::WHAT, "` is neither the package of an app nor an https address"];
         let what = what.ok_or(Refusal::InvalidArgument(why))?;
         Ok(ScreenAct { phones: self, call, id: &device.id }.carry_out(|_| Ok(what)).await?)
@@ -185,9 +189,11 @@ impl ScreenAct<'_> {
             None => return Err(Refusal::Internal("the phone did not take an input in time".into())),
         }
         let moved = matches!((&first, &before), (Ok(first), Ok(before)) if first.number != before.number);
+        let unseen = before.as_ref().err().filter(|error| !matches!(error, ScreenError::Asleep)).map(reason);
         let after = self.watch(screen, &reader, (&before, moved)).await;
         let (seen, reason) = match self.examine(screen, &after).await {
             Err(reason) => (SeenChange::Unreadable, Some(reason)),
+            Ok(_) if unseen.is_some() => (SeenChange::Unreadable, unseen),
             Ok(_) if moved => (SeenChange::Moving, None),
             Ok(number) if before.is_ok_and(|before| before.number == number) => (SeenChange::Unchanged, None),
             Ok(_) => (SeenChange::Changed, None),

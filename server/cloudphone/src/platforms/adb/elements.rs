@@ -6,20 +6,27 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::collections::HashMap;
 
+/// A node of Android has about twenty, and the cost of reading them grows with their square.
+const ATTRIBUTES_MAX: usize = 64;
+
 /// Returns what can be touched and what has a label: at most [`ELEMENTS_MAX`] and one more. `None`
 /// if the list is no whole document, or names an entity of its own.
 pub(super) fn parse(list: &[u8]) -> Option<Vec<ScreenElement>> {
     let (mut reader, mut elements, mut depth) = (Reader::from_reader(list), Vec::new(), 0_u32);
+    let mut has_node = false;
     loop {
         match reader.read_event().ok()? {
             Event::DocType(_) => return None,
-            Event::Empty(node) => elements.extend(element(&node)?),
+            Event::Empty(node) => {
+                has_node = true;
+                elements.extend(element(&node)?);
+            }
             Event::Start(node) => {
-                depth += 1;
+                (has_node, depth) = (true, depth + 1);
                 elements.extend(element(&node)?);
             }
             Event::End(_) => depth -= 1,
-            Event::Eof => return (depth == 0 && !list.is_empty()).then_some(elements),
+            Event::Eof => return (depth == 0 && has_node).then_some(elements),
             _ => {}
         }
         elements.truncate(ELEMENTS_MAX + 1);
@@ -30,8 +37,8 @@ pub(super) fn parse(list: &[u8]) -> Option<Vec<ScreenElement>> {
 /// eye.
 fn element(node: &BytesStart<'_>) -> Option<Option<ScreenElement>> {
     let mut values = HashMap::new();
-    for attribute in node.attributes() {
-        let attribute = attribute.ok()?;
+    for (number, attribute) in node.attributes().enumerate() {
+        let attribute = attribute.ok().filter(|_| number < ATTRIBUTES_MAX)?;
         values.insert(attribute.key.as_ref().to_vec(), attribute.unescape_value().ok()?.into_owned());
     }
     let value = |name: &str| values.get(name.as_bytes()).map_or("", String::as_str);
@@ -111,8 +118,10 @@ mod tests {
             whole.replace("</hierarchy>", ""),
             whole.replace("</hierarchy>", "</node>"),
             String::new(),
+            "no list".to_owned(),
+            list(&node(&(0..20_000).map(|number| format!("a{number}=\"\" ")).collect::<String>())),
         ] {
-            assert_eq!(parse(refused.as_bytes()), None, "{refused}");
+            assert_eq!(parse(refused.as_bytes()), None, "{}", &refused[..refused.len().min(200)]);
         }
         let deep = "<node>".repeat(100_000) + &"</node>".repeat(100_000);
         assert_eq!(parse(list(&deep).as_bytes()).unwrap(), []);

@@ -58,7 +58,7 @@ const MOVES: u8 = 48;
 /// The line is no part of a command, so the shell does not read it as one.
 const OPEN_APP: &str = "read -r t&&monkey -p \"$t\" -c android.intent.category.LAUNCHER 1 </dev/null";
 const OPEN_ADDRESS: &str = "read -r t&&case $(am start -a android.intent.action.VIEW -d \"$t\" </dev/null 2>&1) in \
-                            *Error*)exit 1;;esac";
+                            *\"Error: \"*)exit 1;;esac";
 
 /// Types each line of its standard input until an empty one.
 const TYPE: &str = "while read -r t&&[ \"$t\" ];do input text \"$t\" </dev/null||exit 1;done";

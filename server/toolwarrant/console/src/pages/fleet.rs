@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant_base::json;
-use toolwarrant_operator::answers::{FoundObject, FoundTarget, OperatorAnswer, StateCounts, TargetRow};
+use toolwarrant_operator::answers::{FoundObject, FoundTarget, ListedTasks, OperatorAnswer, StateCounts, TargetRow};
 
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: usize = 2_000;
@@ -158,7 +158,7 @@ impl ConsoleVisit<'_> {
             Ok(rows) => rows.into_iter().find(|row| row.id == id),
             Err(error) => return Rendered::failure(&error),
         };
-        let FoundTarget { tasks, lines, .. } = match self.ask(&["find", "--", id]).await {
+        let FoundTarget { lines, .. } = match self.ask(&["find", "--", id]).await {
             Ok(FoundObject::Target(found)) => found,
             Ok(_) => FoundTarget::default(),
             Err(error) => return Rendered::failure(&error),
@@ -168,17 +168,21 @@ impl ConsoleVisit<'_> {
         let mut heading = Heading::of(&title);
         let target = catalogue.resources.len() == 1;
         let target = if target { resource } else { "target" };
+        let of_several = if target == resource { String::new() } else { format!("&resource={}", encode(resource)) };
         let act = |name: &str, text| HeadingAct::of(format!("/act/{resource}/{name}?ids={}", encode(id)), text);
         heading.acts = self.permit_acts(vec![
-            HeadingAct::of(format!("/tasks?{target}={}", encode(id)), "all its tasks"),
+            HeadingAct::of(format!("/tasks?{target}={}{of_several}", encode(id)), "all its tasks"),
             HeadingAct::of(format!("/audit?on={}", encode(id)), "all its calls"),
             act("assign", "assign to an application"),
             act("unassign", "take away from one"),
         ]);
+        let (of_target, of_resource) = (format!("--{target}={id}"), format!("--resource={resource}"));
+        let words = ["task", "list", "--limit=20", &of_target, &of_resource];
+        let tasks = self.ask::<ListedTasks>(&words[..if catalogue.resources.len() == 1 { 4 } else { 5 }]).await;
         let page = TargetPage {
             heading,
             shown: show(&row),
-            tasks: table("latest tasks", &show_tasks(&tasks)),
+            tasks: table("latest tasks", &show_tasks(&tasks.map(|page| page.tasks).unwrap_or_default())),
             lines: table("latest calls", &lines),
         };
         let rendered = Rendered::of(&title, &page).with_words(&["find", id]);

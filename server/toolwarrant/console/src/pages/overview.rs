@@ -11,11 +11,15 @@ use askama::Template;
 use bars::{BarPeriod, Bars};
 use std::borrow::Cow;
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_operator::answers::{
     Concern as FoundConcern, Counts, LastDay, ListCommand, ListedApplication, OperatorAnswer, OverviewAnswer,
     TaskCounts, TaskPeriod,
 };
 use toolwarrant_operator::view::{AnswerView, Show, Table, Tone};
+
+/// In milliseconds.
+const HOUR: u64 = 3_600_000;
 
 /// More are not counted.
 const APPLICATIONS_MAX: usize = 20;
@@ -76,7 +80,10 @@ impl ConsoleVisit<'_> {
 
     /// Counts in the store, which knows the time before the start.
     async fn tasks_of_day(&self) -> Day {
-        let counted = self.ask::<TaskCounts>(&["task", "count", "--since=24h", "--every=1h"]).await;
+        // Whole hours, so that links and their places stay while the page is looked at.
+        let begin = Timestamp((self.console.clock.now().0 / HOUR).saturating_sub(23) * HOUR);
+        let since = format!("--since={begin}");
+        let counted = self.ask::<TaskCounts>(&["task", "count", &since, "--every=1h"]).await;
         let TaskCounts { tasks, every } = counted.unwrap_or_default();
         let ends = every.iter().skip(1).map(|period| Some(period.since)).chain([None]);
         let periods = every.iter().zip(ends).map(|(TaskPeriod { since, tasks }, end)| {

@@ -239,7 +239,7 @@ fn sum_up(rows: Vec<RefundRow>) -> Vec<RefundSum> {
     let mut sums: Vec<RefundSum> = Vec::new();
     for RefundRow { refunded_at, application, units, .. } in rows {
         let day = refunded_at.to_string().split('T').next().unwrap_or_default().to_owned();
-        match sums.iter_mut().find(|sum| sum.day == day && sum.application == application) {
+        match sums.iter_mut().rev().take_while(|sum| sum.day == day).find(|sum| sum.application == application) {
             Some(sum) => sum.units += units,
             None => sums.push(RefundSum { day, application, units }),
         }

@@ -80,7 +80,9 @@ impl<'a> Bars<'a> {
     fn lines(&self) -> Vec<(u64, u64)> {
         let half = (HEIGHT / 2, self.most / 2);
         let lines = [(0, self.most), half, (HEIGHT, 0)].into_iter();
-        lines.filter(|line| *line != half || self.most.is_multiple_of(2) && self.most > 0).collect()
+        lines
+            .filter(|line| line.0 == HEIGHT || self.most > 0 && (*line != half || self.most.is_multiple_of(2)))
+            .collect()
     }
 
     fn begin(&self) -> String {
