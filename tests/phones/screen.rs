@@ -77,7 +77,8 @@ impl ScreenAgent {
         found
     }
 
-    /// Calls a tool that sees this, unless the clock in the picture showed another minute meanwhile.
+    /// Calls a tool that sees this, unless
+    /// the clock in the picture shows another minute meanwhile.
     async fn see(&self, tool: &str, arguments: Value, expected: &str) -> Value {
         let minute = || self.server.clock.now().0 / 60_000;
         let begun = minute();

@@ -110,8 +110,8 @@ impl ActLines {
         Ok(is_written)
     }
 
-    /// Waits until the store has the number of the last act with a line, which the keeper puts there.
-    /// A copy from before would write its line again.
+    /// Waits until the store has the number of the last act with a line, which the keeper puts
+    /// there. A copy from before would write that line again.
     pub(crate) async fn wait_until_recorded(&self, store: &dyn AuditStore) {
         let last = *self.written.borrow();
         let recorded = async {

@@ -2,8 +2,8 @@
 
 use crate::phones::contract::{ElementKind, Pixel, ScreenElement};
 use crate::phones::port::ELEMENTS_MAX;
-use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
 use std::collections::HashMap;
 
 /// A node of Android has about twenty, and the cost of reading them grows with their square.
@@ -39,7 +39,10 @@ fn element(node: &BytesStart<'_>) -> Option<Option<ScreenElement>> {
     let mut values = HashMap::new();
     for (number, attribute) in node.attributes().enumerate() {
         let attribute = attribute.ok().filter(|_| number < ATTRIBUTES_MAX)?;
-        values.insert(attribute.key.as_ref().to_vec(), attribute.unescape_value().ok()?.into_owned());
+        values.insert(
+            attribute.key.as_ref().to_vec(),
+            attribute.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned(),
+        );
     }
     let value = |name: &str| values.get(name.as_bytes()).map_or("", String::as_str);
     let is = |name: &str| value(name) == "true";
