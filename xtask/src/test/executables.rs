@@ -20,8 +20,8 @@ const WAITING: [&[(&str, &[&str])]; 3] = [
     &[("toolwarrant-postgres all", &[]), ("print-shop all", &[])],
 ];
 
-/// Of each such lane.
-const THREADS_WAITING: usize = 8;
+/// Of each such lane, with its niceness. The last lane computes most.
+const THREADS_WAITING: [(usize, &str); 3] = [(8, "0"), (8, "5"), (3, "5")];
 
 /// A longer run has hung.
 const PATIENCE: Duration = Duration::from_mins(20);
@@ -33,11 +33,11 @@ const LEFT_OUT: &str = "left out: ";
 pub(super) fn lanes(root: &Path, executables: Vec<Executable>) -> Result<Vec<Vec<Step<'_>>>> {
     let processors = thread::available_parallelism()?.get();
     let mut lanes = Vec::new();
-    for (lane, nice) in WAITING.into_iter().zip(["0", "5", "5"]) {
+    for (lane, (threads, nice)) in WAITING.into_iter().zip(THREADS_WAITING) {
         let parts = lane.iter().map(|(name, chosen)| {
             let executable =
                 executables.iter().find(|known| known.name == *name).with_context(|| (*name).to_owned())?;
-            Ok(executable.step(root, Extent { nice, threads: THREADS_WAITING, chosen }))
+            Ok(executable.step(root, Extent { nice, threads, chosen }))
         });
         lanes.push(parts.collect::<Result<Vec<_>>>()?);
     }

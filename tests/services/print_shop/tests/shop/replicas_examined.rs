@@ -92,9 +92,13 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     };
     let (amid, ()) = tokio::join!(one.operator.run(["doctor", "--json"]), cut);
     let after = operate(&cluster.data("one"), &cluster.with_store("doctor --json")).await;
-    for (code, said) in [amid.expect("an answer"), after] {
+    for (is_after, (code, said)) in [(false, amid.expect("an answer")), (true, after)] {
         let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
         let found = answers.next().expect("an answer").expect("JSON");
+        // The server ends with its lease, and then there is nobody to ask.
+        if is_after && (code, &found["error"]["code"]) == (5, &json!("unavailable")) {
+            continue;
+        }
         let checks =
             |list: &str| found[list].as_array().map(|rows| rows.iter().map(|row| row["check"].clone()).collect());
         assert_eq!(
