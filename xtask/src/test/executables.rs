@@ -1,6 +1,5 @@
 //! The lanes of test executables. Tests that compute have a thread for each processor, and tests
-//! that mostly wait have more. The first lane of these has doubles whose time is real, so it comes
-//! before the others, and those that compute come last.
+//! that mostly wait have more and come first.
 
 use super::build::Executable;
 use super::step::{Ran, Step};
@@ -20,8 +19,8 @@ const WAITING: [&[(&str, &[&str])]; 3] = [
     &[("toolwarrant-postgres all", &[]), ("print-shop all", &[])],
 ];
 
-/// Of each such lane, with its niceness. The last lane computes most.
-const THREADS_WAITING: [(usize, &str); 3] = [(8, "0"), (8, "5"), (3, "5")];
+/// Of each such lane. The last one computes most.
+const THREADS_WAITING: [usize; 3] = [5, 5, 2];
 
 /// A longer run has hung.
 const PATIENCE: Duration = Duration::from_mins(20);
@@ -33,11 +32,11 @@ const LEFT_OUT: &str = "left out: ";
 pub(super) fn lanes(root: &Path, executables: Vec<Executable>) -> Result<Vec<Vec<Step<'_>>>> {
     let processors = thread::available_parallelism()?.get();
     let mut lanes = Vec::new();
-    for (lane, (threads, nice)) in WAITING.into_iter().zip(THREADS_WAITING) {
+    for (lane, threads) in WAITING.into_iter().zip(THREADS_WAITING) {
         let parts = lane.iter().map(|(name, chosen)| {
             let executable =
                 executables.iter().find(|known| known.name == *name).with_context(|| (*name).to_owned())?;
-            Ok(executable.step(root, Extent { nice, threads, chosen }))
+            Ok(executable.step(root, Extent { nice: "0", threads, chosen }))
         });
         lanes.push(parts.collect::<Result<Vec<_>>>()?);
     }
