@@ -115,7 +115,14 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     program.stop().await;
     let listed = json_of(&restored, "key list shop").await;
     assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
-    let trail: String = names(&restored.join("audit")).iter().map(|name| trail_of(&restored, name)).collect();
+    // A backup that a command takes by itself has its own act and the line of it.
+    let own = place.path().join("own.tar");
+    json_of(&restored, &format!("backup {}", own.display())).await;
+    let (_home, again) = empty_beside(&restored);
+    let (code, said) = operate(&again, &format!("restore {}", own.display())).await;
+    assert_eq!(code, 0, "{said}");
+    json_of(&again, "app create late --permission device").await;
+    let trail: String = names(&again.join("audit")).iter().map(|name| trail_of(&again, name)).collect();
     let acts: Vec<_> = trail.split(r#""act_id":""#).skip(1).map(|rest| rest.split('"').next()).collect();
     assert_eq!(acts.iter().collect::<HashSet<_>>().len(), acts.len(), "an act has one line: {trail}");
 }
