@@ -247,7 +247,9 @@ impl ReadPort for Sim {
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        AtHand::Now(self.find_all(&[id.as_str()]).map(|mut found| found.pop()))
+        let mut found = None;
+        let read = self.read(&[id.as_str()], &mut |phones| found = phones.first().copied().cloned());
+        AtHand::Now(read.map(|()| found))
     }
 }
 

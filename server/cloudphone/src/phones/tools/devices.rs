@@ -59,7 +59,7 @@ impl Phones {
         let more = page.next.as_ref().map(|_| if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES });
         let unread = page.unread.iter().map(|(name, remedy)| unread(name, *remedy)).collect::<Vec<_>>();
         let is_empty = page.count == 0 && page.next.is_none() && cursor.is_none() && unread.is_empty();
-        let empty = self.remedies(grants).filter(|_| is_empty).map(Words::from);
+        let empty = is_empty.then(|| self.remedies(grants)).into_iter().flatten().map(Words::from);
         let more = more.map(|more| more.for_reader(reader));
         let next_step: Vec<_> = more.into_iter().chain(unread).chain(empty).collect();
         Ok(DevicePage {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::iter;
 use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{Catalogue, ContractDef, HttpDef, ToolDef};
 use toolwarrant_core::toolsets::Toolsets;
@@ -17,6 +18,7 @@ pub(super) const DOCUMENT: &str = "/v1/openapi.json";
 
 #[derive(Debug)]
 pub(crate) struct Routes {
+    /// Those with the fewest parameters first.
     routes: Vec<Route>,
     /// Before the id of a task and after it, with the base path of the public URL.
     task: Option<(String, String)>,
@@ -30,6 +32,7 @@ pub(super) struct Route {
     is_offered: bool,
     method: &'static str,
     segments: Vec<Segment>,
+    parameters: usize,
     arguments: HashMap<String, ArgumentKind>,
 }
 
@@ -55,7 +58,8 @@ pub(super) enum Matched<'a> {
 impl Routes {
     /// Takes the base path, which appears only in answers.
     pub(crate) fn new(catalogue: &'static Catalogue, ServerProcess { base, toolsets, .. }: ServerProcess<'_>) -> Self {
-        let routes: Vec<_> = catalogue.tools.iter().filter_map(|tool| Route::of(tool, toolsets)).collect();
+        let mut routes: Vec<_> = catalogue.tools.iter().filter_map(|tool| Route::of(tool, toolsets)).collect();
+        routes.sort_by_key(|route| route.parameters);
         let others: Vec<_> = catalogue.tools.iter().filter(|tool| !toolsets.offers(tool)).collect();
         let task = routes.iter().filter(|route| route.is_offered && route.tool.hints.read_only).find_map(|route| {
             let (before, after) = route.tool.http.as_ref()?.path.split_once("{task_id}")?;
@@ -75,19 +79,19 @@ impl Routes {
         if path == DOCUMENT || path == self.contract.path {
             return Matched::OtherMethod(vec!["GET"]);
         }
-        let fitting = self.routes.iter().filter_map(|route| Some((route, route.values(path)?)));
-        let mut fitting: Vec<_> = fitting.collect();
-        let fewest = fitting.iter().map(|(_, values)| values.len()).min();
+        let parts = path.split('/').count();
+        let mut fitting = self.routes.iter().filter(|route| route.segments.len() == parts && route.fits(path));
+        let Some(first) = fitting.next() else { return Matched::Nothing };
         // A path of a tool that is not offered does not become an argument of another tool.
-        fitting.retain(|(route, values)| Some(values.len()) == fewest && route.is_offered);
-        match fitting.iter().position(|(route, _)| route.method == method) {
-            Some(at) => {
-                let (route, values) = fitting.swap_remove(at);
-                Matched::Route(route, values)
+        let same = fitting.take_while(|route| route.parameters == first.parameters);
+        let mut methods = Vec::new();
+        for route in iter::once(first).chain(same).filter(|route| route.is_offered) {
+            if route.method == method {
+                return Matched::Route(route, route.values(path).collect());
             }
-            None if fitting.is_empty() => Matched::Nothing,
-            None => Matched::OtherMethod(fitting.iter().map(|(route, _)| route.method).collect()),
+            methods.push(route.method);
         }
+        if methods.is_empty() { Matched::Nothing } else { Matched::OtherMethod(methods) }
     }
 }
 
@@ -121,23 +125,25 @@ impl Route {
             tool,
             is_offered: toolsets.offers(tool),
             method: http.method,
+            parameters: http.path.split('/').filter_map(parameter).count(),
             segments: http.path.split('/').map(segment).collect(),
             arguments: arguments.map(|(name, schema)| (name.clone(), kind(schema))).collect(),
         })
     }
 
-    fn values<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
-        let mut values = Vec::new();
-        let mut parts = path.split('/');
-        for segment in &self.segments {
-            let part = parts.next()?;
-            match segment {
-                Segment::Literal(text) if *text == part => {}
-                Segment::Parameter(name) if !part.is_empty() => values.push((*name, part)),
-                Segment::Literal(_) | Segment::Parameter(_) => return None,
-            }
-        }
-        parts.next().is_none().then_some(values)
+    /// Takes a path with as many segments.
+    fn fits(&self, path: &str) -> bool {
+        self.segments.iter().zip(path.split('/')).all(|(segment, part)| match segment {
+            Segment::Literal(text) => *text == part,
+            Segment::Parameter(_) => !part.is_empty(),
+        })
+    }
+
+    fn values<'a>(&self, path: &'a str) -> impl Iterator<Item = (&'static str, &'a str)> {
+        self.segments.iter().zip(path.split('/')).filter_map(|(segment, part)| match segment {
+            Segment::Literal(_) => None,
+            Segment::Parameter(name) => Some((*name, part)),
+        })
     }
 
     pub(super) fn takes_body(&self) -> bool {
