@@ -54,7 +54,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let commands = contract.tools().filter(|tool| tool.task().is_some()).map(command);
     let phrases = phrases(contract);
     let toolsets = contract.toolsets.iter().map(|toolset| {
-        let ToolsetSpec { name, doc, index: _ } = &**toolset;
+        let ToolsetSpec { name, doc, index: _, list: _, list_with_outputs: _ } = &**toolset;
         quote!(rt::catalogue::ToolsetDef { name: #name, doc: #doc })
     });
     let resources = contract.resources.iter().map(|spec| resource(contract, spec));

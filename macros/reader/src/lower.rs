@@ -51,7 +51,8 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let errors = errors::lower(files, &types, &words, report);
     let resources = resources(resource, &types, &words, report);
     let states = words::states(files, &words, report);
-    let toolsets = toolsets::lower(files, report);
+    let readers = readers(files, report)?;
+    let toolsets = toolsets::lower(files, &readers, report);
     let scope = tools::Scope { permissions, toolsets, probes, errors, resources, types, words, files };
     let mut domains = tools::lower(files, sources, &scope, report);
     let tools::Scope { permissions, toolsets, probes, errors, resources, types, words, files: _ } = scope;
@@ -59,7 +60,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     formerly::check(files, report);
     let contract = Contract {
         service: service_of(service.as_ref()?, files, &words, report)?,
-        readers: readers(files, report)?,
+        readers,
         phrases: words::phrases(files, &words, report),
         texts: texts(text, &words, report),
         numbers: numbers(number, report),
@@ -278,10 +279,7 @@ fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
     let readers = [&files.service.readers, &files.defaults.readers].map(Option::as_ref);
     let mut limit = |key| {
         let number: &At<u32> = first(readers, key)?;
-        if **number == 0 {
-            report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
-        }
-        Some(**number)
+        Some(require_positive(number, report))
     };
     Some(ReadersSpec {
         description: limit(|readers| &readers.description)?,
@@ -292,6 +290,13 @@ fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
         lead: limit(|readers| &readers.lead)?,
         brief: limit(|readers| &readers.brief)?,
     })
+}
+
+fn require_positive(number: &At<u32>, report: &mut Report) -> u32 {
+    if **number == 0 {
+        report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
+    }
+    **number
 }
 
 fn texts(raw: &Named<At<String>>, words: &Words, report: &mut Report) -> Vec<(String, String)> {

@@ -107,6 +107,9 @@ pub struct ToolsetSpec {
     pub doc: String,
     /// The position in [`Contract::toolsets`].
     pub index: usize,
+    /// The limits of a server with this toolset, in characters.
+    pub list: u32,
+    pub list_with_outputs: u32,
 }
 
 #[derive(Debug)]

@@ -171,6 +171,10 @@ tables!(
     Toolset {
         /// Its tools, and who has a use for them.
         doc: At<String>,
+        /// The limit of `[readers]` for a server with this toolset, if its clients take more.
+        list: Option<At<u32>>,
+        /// The same with titles and output schemas.
+        list_with_outputs: Option<At<u32>>,
     }
     /// `[resource.NAME]`: a kind of thing that tools act on.
     Resource {

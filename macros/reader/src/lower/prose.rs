@@ -8,7 +8,7 @@ use super::require::{at, tools_of};
 use super::words::Words;
 use crate::describe::{description, lines};
 use crate::documents::{ListForm, list_item};
-use crate::model::{Contract, Phrases, ReadersSpec, ToolSpec};
+use crate::model::{Contract, Phrases, ReadersSpec, ToolSpec, ToolsetSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
 use crate::rules::{FALLBACK, Rule};
@@ -119,21 +119,27 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
         }
         is_over
     };
-    let ReadersSpec { list: plain, list_with_outputs: with_outputs, .. } = contract.readers;
-    let plain = (ListForm::Plain, Rule::ListTooLong, "the list of tools", "list", plain);
+    let plain = (ListForm::Plain, Rule::ListTooLong, "the list of tools", "list");
     let what = "the list of tools with their output schemas";
-    let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, what, "list_with_outputs", with_outputs);
+    let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, what, "list_with_outputs");
     let shown = contract.service.served.iter().any(|revision| *revision != FALLBACK).then_some(with_outputs);
-    for (form, rule, what, key, limit) in [plain].into_iter().chain(shown) {
-        let mut judge = |what: &str, toolset, place| {
+    for (form, rule, what, key) in [plain].into_iter().chain(shown) {
+        let mut judge = |what: &str, toolset: Option<&ToolsetSpec>, place| {
+            let limit = match form {
+                ListForm::Plain => toolset.map_or(contract.readers.list, |set| set.list),
+                ListForm::WithOutputs => {
+                    toolset.map_or(contract.readers.list_with_outputs, |set| set.list_with_outputs)
+                }
+            };
             let size = |tool| list_item(contract, tool, form).chars().count();
             let sizes: Vec<_> = contract.tools_with(toolset).map(|tool| (tool.name.clone(), size(tool))).collect();
             let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
             let shares = shorten(length.saturating_sub(limit as usize), sizes);
-            let raise = format!("{shares}; where your clients take more, raise `{key}` under `[readers]`");
+            let table = toolset.map_or("readers".to_owned(), |toolset| format!("toolset.{}", toolset.name));
+            let raise = format!("{shares}; where your clients take more, raise `{key}` under `[{table}]`");
             bound(rule, what, length, limit, place, raise)
         };
-        // A list that is too long by itself is too long with each toolset.
+        // A list that is too long by itself is shortened first.
         if !judge(what, None, list.clone()) {
             for (toolset, name) in contract.toolsets.iter().zip(files.service.toolset.keys()) {
                 let what = format!("{what} of a server with `--toolsets {}`", toolset.name);

@@ -5,8 +5,9 @@
 //! offers the set.
 
 use super::require::{at, require_name, require_text, tools_of};
-use crate::model::{Domain, ToolsetSpec};
-use crate::raw::Files;
+use super::require_positive;
+use crate::model::{Domain, ReadersSpec, ToolsetSpec};
+use crate::raw::{At, Files};
 use crate::report::Report;
 use crate::rules::Rule;
 use crate::source::SERVICE;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// A set of permissions is one machine word.
 pub(super) const MAX_PERMISSIONS: usize = 64;
 
-pub(super) fn lower(files: &Files, report: &mut Report) -> Vec<Arc<ToolsetSpec>> {
+pub(super) fn lower(files: &Files, readers: &ReadersSpec, report: &mut Report) -> Vec<Arc<ToolsetSpec>> {
     let toolsets = files.service.toolset.iter().enumerate().map(|(index, (name, toolset))| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, &toolset.doc, report);
@@ -25,7 +26,14 @@ pub(super) fn lower(files: &Files, report: &mut Report) -> Vec<Arc<ToolsetSpec>>
             let help = format!("write `toolset = \"{}\"` at a tool, or remove the toolset", **name);
             report.add(Rule::Toolset, at(SERVICE, name.span()), format!("`{}` has no tool", **name), Some(help));
         }
-        Arc::new(ToolsetSpec { name: name.to_string(), doc: toolset.doc.to_string(), index })
+        let mut limit = |own: &Option<At<u32>>, all| own.as_ref().map_or(all, |own| require_positive(own, report));
+        Arc::new(ToolsetSpec {
+            name: name.to_string(),
+            doc: toolset.doc.to_string(),
+            index,
+            list: limit(&toolset.list, readers.list),
+            list_with_outputs: limit(&toolset.list_with_outputs, readers.list_with_outputs),
+        })
     });
     toolsets.collect()
 }

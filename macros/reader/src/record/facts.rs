@@ -2,7 +2,9 @@
 //! is one. A text is as the contract's author wrote it, with its placeholders.
 
 use super::framework;
-use crate::model::{Contract, EffectSpec, ErrorCode, Field, Kind, NamedType, PolicySpec, StringSpec, ToolSpec, Type};
+use crate::model::{
+    Contract, EffectSpec, ErrorCode, Field, Kind, NamedType, PolicySpec, StringSpec, ToolSpec, ToolsetSpec, Type,
+};
 use crate::names::pascal;
 use crate::rules::FRAMEWORK_TYPES;
 use serde_json::Value;
@@ -96,7 +98,10 @@ impl Facts<'_> {
             permission.implies.iter().for_each(|implied| self.flag(format!("{key}.implies.{implied}"), true));
         }
         for toolset in &self.contract.toolsets {
-            self.text(format!("toolset.{}.doc", toolset.name), &toolset.doc);
+            let ToolsetSpec { name, doc, list, list_with_outputs, index: _ } = &**toolset;
+            self.text(format!("toolset.{name}.doc"), doc);
+            self.set(format!("toolset.{name}.list"), *list);
+            self.set(format!("toolset.{name}.list_with_outputs"), *list_with_outputs);
         }
         for resource in resources {
             let key = format!("resource.{}", resource.name);
