@@ -9,7 +9,7 @@ use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::json;
-use toolwarrant_operator::answers::{ActMade, NewApplicationAnswer, NewKeyAnswer, OperatorAnswer};
+use toolwarrant_operator::answers::{NewApplicationAnswer, NewKeyAnswer, OperatorAnswer};
 use toolwarrant_operator::cli::{CommandForm, describe_form};
 use toolwarrant_operator::view::{AnswerView, Show};
 use toolwarrant_operator::{FailureCode, OperatorError};
@@ -147,7 +147,7 @@ impl ConsoleVisit<'_> {
         let to_key = |id: &str| (format!("/keys/{}", encode(id)), format!("To the key {id}"));
         let back = match answer {
             OperatorAnswer::NewKey(key) => to_key(&key.key_id),
-            OperatorAnswer::NewApplication(answer) => to_key(&answer.key_id),
+            OperatorAnswer::NewApplication(answer) => to_key(&answer.key.key_id),
             OperatorAnswer::Key(key) => to_key(&key.key_id),
             OperatorAnswer::RevokedKey(key) => to_key(&key.key_id),
             OperatorAnswer::Application(answer) if name != "delete" => {
@@ -158,15 +158,11 @@ impl ConsoleVisit<'_> {
         };
         let heading = Heading::of(&format!("Done: {group} {name}"));
         let (body, secret) = match answer {
-            OperatorAnswer::NewKey(NewKeyAnswer { key_id, secret, act_id, note }) => {
-                let made = ActMade { act_id: act_id.clone(), note: Some(note.clone()) };
-                (show(&made), self.describe_secret(key_id, secret))
-            }
+            OperatorAnswer::NewKey(key) => (show(&key.made), self.describe_secret(key)),
             OperatorAnswer::NewApplication(answer) => {
-                let NewApplicationAnswer { application, key_id, secret, act_id, note } = &**answer;
-                let made = ActMade { act_id: act_id.clone(), note: Some(note.clone()) };
-                let facts = [application.facts(), made.facts()].concat();
-                (show(&AnswerView::Facts(facts)), self.describe_secret(key_id, secret))
+                let NewApplicationAnswer { application, key } = &**answer;
+                let facts = [application.facts(), key.made.facts()].concat();
+                (show(&AnswerView::Facts(facts)), self.describe_secret(key))
             }
             answer => (show(answer), Vec::new()),
         };
@@ -174,7 +170,8 @@ impl ConsoleVisit<'_> {
     }
 
     /// Returns a key as a client takes it, as JSON, and as the configuration of a host.
-    fn describe_secret(&self, key_id: &str, secret: &str) -> Vec<(&'static str, String)> {
+    fn describe_secret(&self, key: &NewKeyAnswer) -> Vec<(&'static str, String)> {
+        let NewKeyAnswer { key_id, secret, made: _ } = key;
         let (program, url) = (self.receiver.program(), &self.console.url);
         let headers = json!({"Authorization": format!("Bearer {key_id}:{secret}")});
         let host = json!({"mcpServers": {program: {"type": "http", "url": format!("{url}/mcp"), "headers": headers}}});

@@ -159,6 +159,7 @@ impl Console {
         let (role, (code, until)) = (operator.role, self.state.door.make_code(operator).map_err(describe_failure)?);
         let elsewhere = format!("ssh -L {}:{address} THIS_MACHINE, then open the link there", address.port());
         Ok(ConsoleLink {
+            made: None,
             link: format!("{scheme}://{host}/in#{code}"),
             role,
             works_once_until: until,

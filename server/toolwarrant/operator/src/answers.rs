@@ -11,7 +11,7 @@ mod trail;
 
 pub use crate::history::{Counts, LastDay, Period};
 pub use crate::upstreams::UpstreamRow;
-pub use act::{ActMade, WithAct};
+pub use act::ActMade;
 pub use counts::{RefundSum, TaskCounts, TaskPeriod};
 pub use name::ApplicationName;
 pub use server::{
@@ -23,7 +23,7 @@ pub(crate) use trail::AuditLine;
 pub use trail::{AuditPage, AuditTail, OtherTrail, TrailFault, TrailLine, Verification};
 
 use crate::error::OperatorError;
-use crate::view::{AnswerView, Show};
+use crate::view::{AnswerView, Show, answer_types};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -96,7 +96,7 @@ answers! {
     Overview(Box<OverviewAnswer>),
     Doctor(Diagnosis),
     Sessions(Vec<ConsoleSession>),
-    Link(WithAct<ConsoleLink>),
+    Link(ConsoleLink),
     Tools(Vec<ListedTool>),
     Tool(Box<ToolAnswer>),
     AuditLines(Vec<TrailLine>),
@@ -158,17 +158,17 @@ impl Answered {
     }
 }
 
-/// An application.
-#[derive(Clone, Debug, Serialize)]
-pub struct ApplicationFacts {
-    pub name: ApplicationName,
-    pub id: String,
-    pub permissions: Vec<String>,
-    pub suspended_at: Option<Timestamp>,
-    pub labels: Labels,
-    /// The targets that it sees, by the plural of the resource.
-    #[serde(flatten)]
-    pub sees: BTreeMap<String, SeenTargets>,
+answer_types! {
+    /// An application.
+    pub struct ApplicationFacts {
+        name: ApplicationName,
+        id: String => application,
+        permissions: Vec<String>,
+        suspended_at: Option<Timestamp>,
+        labels: Labels,
+        /// The targets that it sees, by the plural of the resource.
+        ..(sees: BTreeMap<String, SeenTargets>),
+    }
 }
 
 /// The targets of one resource that an application sees.
@@ -180,40 +180,32 @@ pub enum SeenTargets {
     Terms(Vec<String>),
 }
 
-/// An application in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct ListedApplication {
-    #[serde(flatten)]
-    pub application: ApplicationFacts,
-    pub live_keys: usize,
-    pub requests_per_minute: u32,
-}
+answer_types! {
+    /// An application in a list.
+    pub struct ListedApplication {
+        ..(application: ApplicationFacts),
+        live_keys: usize,
+        requests_per_minute: u32,
+    }
 
-/// An application with its keys.
-#[derive(Clone, Debug, Serialize)]
-pub struct ApplicationAnswer {
-    #[serde(flatten)]
-    pub application: ApplicationFacts,
-    pub requests_per_minute: u32,
-    pub requests_in_last_minute: Option<u32>,
-    pub created_at: Timestamp,
-    pub keys: Vec<KeyAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latest_acts: Option<Vec<ActRow>>,
-    /// Of a change.
-    #[serde(flatten)]
-    pub made: Option<ActMade>,
-}
+    /// An application with its keys.
+    pub change ApplicationAnswer {
+        ..(application: ApplicationFacts),
+        requests_per_minute: u32,
+        requests_in_last_minute: Option<u32>,
+        created_at: Timestamp,
+        keys: Vec<KeyAnswer> => any,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        latest_acts: Option<Vec<ActRow>>,
+        /// Of a change.
+        ..(made: Option<ActMade>),
+    }
 
-/// An application that was created with its first key.
-#[derive(Clone, Debug, Serialize)]
-pub struct NewApplicationAnswer {
-    #[serde(flatten)]
-    pub application: ApplicationFacts,
-    pub key_id: String,
-    pub secret: String,
-    pub act_id: String,
-    pub note: String,
+    /// An application that was created with its first key.
+    pub struct NewApplicationAnswer {
+        ..(application: ApplicationFacts),
+        ..(key: NewKeyAnswer),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -231,239 +223,203 @@ pub enum KeyState {
     Unconfirmed,
 }
 
-/// A key.
-#[derive(Clone, Debug, Serialize)]
-pub struct KeyAnswer {
-    pub key_id: String,
-    pub application: ApplicationName,
-    pub state: KeyState,
-    pub live_secrets: usize,
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
-    pub last_used_from: Option<IpAddr>,
-    pub labels: Labels,
-    /// The live ones, the latest first.
-    pub secrets: Vec<SecretAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latest_acts: Option<Vec<ActRow>>,
-    /// Of a change.
-    #[serde(flatten)]
-    pub made: Option<ActMade>,
-}
+answer_types! {
+    /// A key.
+    pub change KeyAnswer {
+        key_id: String => key,
+        application: ApplicationName,
+        state: KeyState,
+        live_secrets: usize,
+        created_at: Timestamp,
+        expires_at: Option<Timestamp>,
+        last_used_at: Option<Timestamp>,
+        last_used_from: Option<IpAddr>,
+        labels: Labels,
+        /// The live ones, the latest first.
+        secrets: Vec<SecretAnswer>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        latest_acts: Option<Vec<ActRow>>,
+        /// Of a change.
+        ..(made: Option<ActMade>),
+    }
 
-/// A key that was created or rotated.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NewKeyAnswer {
-    pub key_id: String,
-    pub secret: String,
-    pub act_id: String,
-    pub note: String,
-}
+    /// A key that was created or rotated.
+    #[derive(Deserialize)]
+    pub struct NewKeyAnswer {
+        key_id: String => key,
+        secret: String,
+        ..(made: ActMade),
+    }
 
-/// A key that was revoked.
-#[derive(Clone, Debug, Serialize)]
-pub struct RevokedKeyAnswer {
-    pub key_id: String,
-    pub state: KeyState,
-    #[serde(flatten)]
-    pub made: ActMade,
-}
+    /// A key that was revoked.
+    pub change RevokedKeyAnswer {
+        key_id: String => key,
+        state: KeyState,
+        ..(made: ActMade),
+    }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct SecretAnswer {
-    pub created_at: Option<Timestamp>,
-    pub ends_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
-    pub last_used_from: Option<IpAddr>,
-}
+    pub struct SecretAnswer {
+        created_at: Option<Timestamp>,
+        ends_at: Option<Timestamp>,
+        last_used_at: Option<Timestamp>,
+        last_used_from: Option<IpAddr>,
+    }
 
-/// The content of a backup that was restored.
-#[derive(Clone, Debug, Serialize)]
-pub struct RestoreAnswer {
-    pub(crate) restored: PathBuf,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) owner: Option<String>,
-    pub(crate) as_of: Timestamp,
-    /// The engine sends nothing more for tasks that were in flight in the backup.
-    pub(crate) ended_as_timeout: u64,
-    pub(crate) applications: Vec<RestoredApplication>,
-    pub(crate) keys: Vec<KeyAnswer>,
-    pub(crate) next_step: String,
-}
+    /// The content of a backup that was restored.
+    pub struct RestoreAnswer {
+        restored: PathBuf,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
+        as_of: Timestamp,
+        /// The engine sends nothing more for tasks that were in flight in the backup.
+        ended_as_timeout: u64,
+        applications: Vec<RestoredApplication>,
+        keys: Vec<KeyAnswer>,
+        next_step: String,
+    }
 
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct RestoredApplication {
-    pub(crate) name: String,
-    pub(crate) id: String,
-    pub(crate) permissions: Vec<String>,
-}
+    pub struct RestoredApplication {
+        name: String,
+        id: String,
+        permissions: Vec<String>,
+    }
 
-/// A task in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskRow {
-    pub task_id: String,
-    pub application: ApplicationName,
-    pub tool: String,
-    #[serde(flatten)]
-    pub target: TaskTarget,
-    pub status: TaskStatus,
-    pub phase: Option<&'static str>,
-    pub attempts: u8,
-    pub created_at: Timestamp,
-    pub finished_at: Option<Timestamp>,
-    /// The reason of its end, which `task show` says as well.
-    #[serde(skip)]
-    pub why: Option<String>,
-}
+    /// A task in a list.
+    pub struct TaskRow {
+        task_id: String => task,
+        application: ApplicationName,
+        tool: String,
+        ..(target: TaskTarget),
+        status: TaskStatus,
+        phase: Option<&'static str>,
+        attempts: u8,
+        created_at: Timestamp,
+        finished_at: Option<Timestamp>,
+        /// The reason of its end, which `task show` says as well.
+        #[serde(skip)]
+        why: Option<String> => hidden,
+    }
 
-/// A page of tasks.
-#[derive(Clone, Debug, Serialize)]
-pub struct ListedTasks {
-    pub tasks: Vec<TaskRow>,
-    pub examined: u32,
-    pub next: Option<String>,
-    pub note: Option<&'static str>,
-}
+    /// A page of tasks.
+    pub struct ListedTasks {
+        tasks: Vec<TaskRow>,
+        examined: u32 => hidden,
+        next: Option<String>,
+        note: Option<&'static str>,
+    }
 
-/// A task with its history.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskAnswer {
-    #[serde(flatten)]
-    pub task: TaskRow,
-    /// Unless the target names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resource: Option<String>,
-    pub refunded_at: Option<Timestamp>,
-    pub meaning: Option<&'static str>,
-    #[serde(flatten)]
-    pub call: Option<TaskCall>,
-    #[serde(flatten)]
-    pub history: TaskHistory,
-}
+    /// A task with its history.
+    pub struct TaskAnswer {
+        ..(task: TaskRow),
+        /// Unless the target names it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resource: Option<String>,
+        refunded_at: Option<Timestamp>,
+        meaning: Option<&'static str>,
+        ..(call: Option<TaskCall>),
+        ..(history: TaskHistory),
+    }
 
-/// The call that made a task.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskCall {
-    pub request_id: String,
-    pub key_id: String,
-    pub arguments: Option<Map<String, Value>>,
-}
+    /// The call that made a task.
+    pub struct TaskCall {
+        request_id: String => id,
+        key_id: String => key,
+        arguments: Option<Map<String, Value>>,
+    }
 
-/// A refund.
-#[derive(Clone, Debug, Serialize)]
-pub struct RefundRow {
-    pub refunded_at: Timestamp,
-    pub application: ApplicationName,
-    pub units: u32,
-    pub task_id: String,
-    pub number: u64,
-}
+    /// A refund.
+    pub struct RefundRow {
+        refunded_at: Timestamp,
+        application: ApplicationName,
+        units: u32,
+        task_id: String => task,
+        number: u64 => hidden,
+    }
 
-/// A found id, with what belongs to it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum FoundObject {
-    Act { act: Box<ActRow> },
-    Task { task: Box<TaskAnswer>, lines: Vec<TrailLine> },
-    Key { key: Box<KeyAnswer>, acts: Vec<ActRow>, lines: Vec<TrailLine> },
-    Application { application: Box<ApplicationAnswer>, tasks: Vec<TaskRow>, acts: Vec<ActRow> },
-    Request { lines: Vec<TrailLine>, task: Option<Box<TaskAnswer>> },
-    Target(FoundTarget),
-}
+    /// A found id, with what belongs to it.
+    pub enum FoundObject {
+        Act { act: Box<ActRow> }
+        Task { task: Box<TaskAnswer>, lines: Vec<TrailLine> }
+        Key { key: Box<KeyAnswer>, acts: Vec<ActRow>, lines: Vec<TrailLine> }
+        Application { application: Box<ApplicationAnswer>, tasks: Vec<TaskRow>, acts: Vec<ActRow> }
+        Request { lines: Vec<TrailLine>, task: Option<Box<TaskAnswer>> }
+        Target { seen_by: Vec<Viewers>, tasks: Vec<TaskRow>, lines: Vec<TrailLine> }
+    }
 
-/// A found target.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct FoundTarget {
-    pub seen_by: Vec<Viewers>,
-    pub tasks: Vec<TaskRow>,
-    pub lines: Vec<TrailLine>,
-}
+    /// The applications that see a target.
+    pub struct Viewers {
+        resource: &'static str => resource,
+        applications: Vec<String> => applications,
+    }
 
-/// The applications that see a target.
-#[derive(Clone, Debug, Serialize)]
-pub struct Viewers {
-    pub resource: &'static str,
-    pub applications: Vec<String>,
-}
+    /// An act of an operator.
+    pub struct ActRow {
+        time: Timestamp,
+        by: String,
+        command: String,
+        object: Option<String> => object,
+        name: Option<ApplicationName>,
+        changes: Changes,
+        reason: Option<String>,
+        claims: Option<String>,
+        channel: &'static str,
+        uid: u32,
+        act_id: String => id,
+        number: u64 => hidden,
+    }
 
-/// An act of an operator.
-#[derive(Clone, Debug, Serialize)]
-pub struct ActRow {
-    pub time: Timestamp,
-    pub by: String,
-    pub command: String,
-    pub object: Option<String>,
-    pub name: Option<ApplicationName>,
-    pub changes: Changes,
-    pub reason: Option<String>,
-    pub claims: Option<String>,
-    pub channel: &'static str,
-    pub uid: u32,
-    pub act_id: String,
-    pub number: u64,
-}
+    /// A tool in a list.
+    pub struct ListedTool {
+        tool: &'static str,
+        permission: &'static str,
+        title: &'static str,
+    }
 
-/// A tool in a list.
-#[derive(Clone, Debug, Serialize)]
-pub struct ListedTool {
-    pub tool: &'static str,
-    pub permission: &'static str,
-    pub title: &'static str,
-}
+    /// A tool as an agent sees it.
+    pub struct ToolAnswer {
+        name: &'static str,
+        title: &'static str,
+        permission: &'static str,
+        description: &'static str,
+        secret_arguments: &'static [&'static str],
+        input_schema: Value => schema,
+        output_schema: Value => schema,
+    }
 
-/// A tool as an agent sees it.
-#[derive(Clone, Debug, Serialize)]
-pub struct ToolAnswer {
-    pub name: &'static str,
-    pub title: &'static str,
-    pub permission: &'static str,
-    pub description: &'static str,
-    pub secret_arguments: &'static [&'static str],
-    pub input_schema: Value,
-    pub output_schema: Value,
-}
+    /// The time from which the next start continues.
+    pub change ClockAccepted {
+        time: Timestamp,
+        before: Timestamp,
+        ..(made: ActMade),
+    }
 
-/// The time from which the next start continues.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClockAccepted {
-    pub time: Timestamp,
-    pub before: Timestamp,
-    #[serde(flatten)]
-    pub made: ActMade,
-}
+    /// The start of another history of the store.
+    pub change BegunAgain {
+        ended_as_timeout: u64,
+        keys: Vec<String>,
+        ..(made: ActMade),
+        next_step: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lost: Option<String>,
+    }
 
-/// The start of another history of the store.
-#[derive(Clone, Debug, Serialize)]
-pub struct BegunAgain {
-    pub ended_as_timeout: u64,
-    pub keys: Vec<String>,
-    #[serde(flatten)]
-    pub made: ActMade,
-    pub next_step: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lost: Option<String>,
-}
+    /// The tables of a new store.
+    pub struct StoreMade {
+        store: &'static str,
+        replica: String,
+        next: String,
+    }
 
-/// The tables of a new store.
-#[derive(Clone, Debug, Serialize)]
-pub struct StoreMade {
-    pub store: &'static str,
-    pub replica: String,
-    pub next: String,
-}
+    /// The guarantees of the server of a store.
+    pub struct StoreChecked {
+        store: Value,
+    }
 
-/// The guarantees of the server of a store.
-#[derive(Clone, Debug, Serialize)]
-pub struct StoreChecked {
-    pub store: Value,
-}
-
-/// The rights of an account.
-#[derive(Clone, Debug, Serialize)]
-pub struct RightsGranted {
-    pub account: String,
-    pub rights: &'static str,
+    /// The rights of an account.
+    pub struct RightsGranted {
+        account: String,
+        rights: &'static str,
+    }
 }
 
 /// The answer to a command that the service adds.

@@ -1,5 +1,6 @@
 //! The last 24 hours of a server, in memory: once a minute the counters that the metrics have.
 
+use crate::view::answer_types;
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -33,13 +34,14 @@ impl Serialize for Counts {
     }
 }
 
-/// The counts of the last day.
-#[derive(Clone, Debug, Serialize)]
-pub struct LastDay {
-    pub calls: Counts,
-    pub tasks: Counts,
-    pub since: Timestamp,
-    pub periods: Vec<Period>,
+answer_types! {
+    /// The counts of the last day.
+    pub struct LastDay {
+        calls: Counts,
+        tasks: Counts,
+        since: Timestamp,
+        periods: Vec<Period> => hidden,
+    }
 }
 
 /// The counts of a part of the last day.

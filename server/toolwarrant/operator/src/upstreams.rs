@@ -2,8 +2,7 @@
 
 use crate::metric;
 use crate::prometheus::MetricsPage;
-use crate::view::columns;
-use serde::Serialize;
+use crate::view::answer_types;
 
 /// The current state of the upstreams of a service whose targets run in other processes.
 ///
@@ -67,23 +66,18 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     (!remarks.is_empty()).then(|| remarks.join("\n"))
 }
 
-/// An upstream in the overview.
-#[derive(Clone, Debug, Serialize)]
-pub struct UpstreamRow {
-    upstream: String,
-    kind: &'static str,
-    reachable: bool,
-    prefix: Option<String>,
-    targets: u64,
-    read_seconds_ago: Option<u64>,
-    waiting: u64,
-    refused: u64,
-    does_not_serve: Vec<&'static str>,
-}
-
-columns! {
-    UpstreamRow {
-        upstream, kind, reachable: verdict, prefix, targets, read_seconds_ago, waiting, refused, does_not_serve,
+answer_types! {
+    /// An upstream in the overview.
+    pub struct UpstreamRow {
+        upstream: String,
+        kind: &'static str,
+        reachable: bool => verdict,
+        prefix: Option<String>,
+        targets: u64,
+        read_seconds_ago: Option<u64>,
+        waiting: u64,
+        refused: u64,
+        does_not_serve: Vec<&'static str>,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The view of an answer for people: facts and tables, whose values have meanings. The command line
 //! writes it as text, and the console as pages. Start at [`Show`].
 //!
-//! A row type declares its columns once, in [`columns!`]. So a list has the same columns in the
-//! same order, whatever its first row is.
+//! An answer declares its fields and columns once, in [`answer_types!`]. So a list has the same
+//! columns in the same order, whatever its first row is.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -155,42 +155,86 @@ impl Show for AnswerView {
     }
 }
 
-/// Declares columns: `name`, `name: meaning`, or `name: all` for those of the value itself. A
-/// `change` with a field `made` stands on one line.
-macro_rules! columns {
-    () => {};
-    (change $type:ty { $($column:ident $(: $meaning:ident)?),* $(,)? } $($rest:tt)*) => {
-        impl $crate::view::Show for $type {
-            columns!(@facts $($column $(: $meaning)?),*);
+/// Declares types of answers. Their fields, which are public, are their columns: `name: Type`,
+/// `name: Type => meaning`, `..(name: Type)` for the members of the value itself, or
+/// `name: Type => hidden` for programs alone. A `change`, with a field `made`, stands on one line.
+macro_rules! answer_types {
+    ($($(#[$attr:meta])* pub $kind:ident $name:ident $body:tt)*) => {
+        $(answer_types!(@$kind [$(#[$attr])*] $name $body);)*
+    };
+    (@enum [$($attr:tt)*] $name:ident {
+        $($variant:ident { $($field:ident: $type:ty),* $(,)? })*
+    }) => {
+        $($attr)*
+        #[derive(Clone, Debug, serde::Serialize)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum $name {
+            $($variant { $($field: $type),* },)*
+        }
 
-            fn show(&self) -> $crate::view::AnswerView {
-                match Option::<&ActMade>::from(&self.made) {
-                    Some(_) => $crate::view::AnswerView::of_change(self.facts()),
-                    None => $crate::view::AnswerView::Facts(self.facts()),
+        impl $crate::view::Show for $name {
+            fn facts(&self) -> Vec<$crate::view::Fact> {
+                match self {
+                    $(Self::$variant { $($field),* } => vec![
+                        $crate::view::name_fact("kind", stringify!($variant).to_lowercase().show()),
+                        $($crate::view::name_fact(stringify!($field), $field.show())),*
+                    ],)*
                 }
             }
         }
-        columns!($($rest)*);
     };
-    ($type:ty { $($column:ident $(: $meaning:ident)?),* $(,)? } $($rest:tt)*) => {
-        impl $crate::view::Show for $type {
-            columns!(@facts $($column $(: $meaning)?),*);
+    (@$kind:ident [$($attr:tt)*] $name:ident {
+        $($(#[$note:meta])* $(..($inner:ident: $all:ty))? $($field:ident: $type:ty $(=> $meaning:ident)?)?),*
+    }) => {
+        $($attr)*
+        #[derive(Clone, Debug, serde::Serialize)]
+        pub struct $name {
+            $($(#[$note])* $(#[serde(flatten)] pub $inner: $all,)? $(pub $field: $type,)?)*
         }
-        columns!($($rest)*);
-    };
-    (@facts $($column:ident $(: $meaning:ident)?),*) => {
-        fn facts(&self) -> Vec<$crate::view::Fact> {
-            [$(columns!(@column self.$column, $column $(: $meaning)?)),*].concat()
+
+        impl $crate::view::Show for $name {
+            fn facts(&self) -> Vec<$crate::view::Fact> {
+                [$(
+                    $($crate::view::Show::facts(&self.$inner),)?
+                    $($crate::view::columns!(@column self.$field, $field $(: $meaning)?),)?
+                )*].concat()
+            }
+
+            answer_types!(@show $kind);
         }
     };
-    (@column $value:expr, $column:ident) => {
-        vec![$crate::view::name_fact(stringify!($column), $crate::view::Show::show(&$value))]
+    (@show struct) => {};
+    (@show change) => {
+        fn show(&self) -> $crate::view::AnswerView {
+            match Option::<&ActMade>::from(&self.made) {
+                Some(_) => $crate::view::AnswerView::of_change(self.facts()),
+                None => $crate::view::AnswerView::Facts(self.facts()),
+            }
+        }
     };
-    (@column $value:expr, $column:ident: all) => {
-        $crate::view::Show::facts(&$value)
+}
+pub(crate) use answer_types;
+
+/// Declares the columns of a type of another crate.
+macro_rules! columns {
+    ($($type:ty { $($column:ident $(: $meaning:ident)?),* $(,)? })*) => {
+        $(impl $crate::view::Show for $type {
+            fn facts(&self) -> Vec<$crate::view::Fact> {
+                [$($crate::view::columns!(@column self.$column, $column $(: $meaning)?)),*].concat()
+            }
+        })*
     };
-    (@column $value:expr, $column:ident: $meaning:ident) => {
-        vec![$crate::view::name_fact(stringify!($column), $crate::view::meaning::$meaning(&$value))]
+    (@column $value:expr, $column:ident: hidden) => {
+        Vec::new()
+    };
+    (@column $value:expr, $column:ident $(: $meaning:ident)?) => {
+        vec![$crate::view::name_fact(stringify!($column), $crate::view::columns!(@view $value $(, $meaning)?))]
+    };
+    (@view $value:expr) => {
+        $crate::view::Show::show(&$value)
+    };
+    (@view $value:expr, $meaning:ident) => {
+        $crate::view::meaning::$meaning(&$value)
     };
 }
 pub(crate) use columns;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant_base::json;
-use toolwarrant_operator::answers::{FoundObject, FoundTarget, ListedTasks, OperatorAnswer, StateCounts, TargetRow};
+use toolwarrant_operator::answers::{FoundObject, ListedTasks, OperatorAnswer, StateCounts, TargetRow};
 
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: usize = 2_000;
@@ -158,9 +158,9 @@ impl ConsoleVisit<'_> {
             Ok(rows) => rows.into_iter().find(|row| row.id == id),
             Err(error) => return Rendered::failure(&error),
         };
-        let FoundTarget { lines, .. } = match self.ask(&["find", "--", id]).await {
-            Ok(FoundObject::Target(found)) => found,
-            Ok(_) => FoundTarget::default(),
+        let lines = match self.ask(&["find", "--", id]).await {
+            Ok(FoundObject::Target { lines, .. }) => lines,
+            Ok(_) => Vec::new(),
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;

@@ -7,7 +7,7 @@ use crate::rendered::{Heading, HeadingAct, Rendered, SinglePage};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use toolwarrant_operator::CommandAnswer;
-use toolwarrant_operator::answers::{FoundObject, FoundTarget, OperatorAnswer};
+use toolwarrant_operator::answers::{FoundObject, OperatorAnswer};
 use toolwarrant_operator::view::Show;
 
 #[derive(Template)]
@@ -55,7 +55,7 @@ impl ConsoleVisit<'_> {
                 Some(format!("/applications/{}", encode(id)))
             }
             Ok(OperatorAnswer::FoundObject(FoundObject::Key { .. })) => Some(format!("/keys/{}", encode(id))),
-            Ok(OperatorAnswer::FoundObject(FoundObject::Target(FoundTarget { seen_by, .. }))) => match &seen_by[..] {
+            Ok(OperatorAnswer::FoundObject(FoundObject::Target { seen_by, .. })) => match &seen_by[..] {
                 [one] => Some(format!("/fleet/{}/{}", encode(one.resource), encode(id))),
                 _ => None,
             },

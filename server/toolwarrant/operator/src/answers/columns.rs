@@ -1,13 +1,6 @@
-//! The columns of answers.
+//! The views of values in answers.
 
-use super::{
-    ActMade, ActRow, ApplicationAnswer, ApplicationFacts, BackupAnswer, BegunAgain, CheckRow, ClockAccepted, Concern,
-    ConsoleLink, ConsoleSession, Diagnosis, FaultRow, FoundObject, FoundTarget, KeyAnswer, KeyState, LastDay,
-    ListCommand, ListedApplication, ListedTasks, ListedTool, NewApplicationAnswer, NewKeyAnswer, OverviewAnswer,
-    Readiness, RefundRow, RefundSum, RemedyRow, RestoreAnswer, RestoredApplication, RetentionRow, RevokedKeyAnswer,
-    RightsGranted, SecretAnswer, SeenTargets, ServerFacts, ServerLoad, SessionsEnded, StoreChecked, StoreMade,
-    TargetCounts, TaskAnswer, TaskCall, TaskCounts, TaskPeriod, TaskRow, ToolAnswer, UnexaminedRow, Viewers, WithAct,
-};
+use super::{KeyState, ListCommand, SeenTargets};
 use crate::history::Counts;
 use crate::render::cell;
 use crate::view::{AnswerView, Fact, Show, Tone, columns, name_fact};
@@ -18,74 +11,11 @@ use toolwarrant_postgres::ReplicaRun;
 use toolwarrant_tasks::history::{LedgerEntry, TaskHistory, TimelineRow};
 
 columns! {
-    ActMade { act_id: id, note }
-    ApplicationFacts { name, id: application, permissions, suspended_at, labels, sees: all }
-    change ApplicationAnswer {
-        application: all, requests_per_minute, requests_in_last_minute, created_at, keys: any, latest_acts, made: all,
-    }
-    ListedApplication { application: all, live_keys, requests_per_minute }
-    change KeyAnswer {
-        key_id: key, application, state, live_secrets, created_at, expires_at, last_used_at, last_used_from, labels,
-        secrets, latest_acts, made: all,
-    }
-    NewKeyAnswer { key_id: key, secret, act_id: id, note }
-    NewApplicationAnswer { application: all, key_id: key, secret, act_id: id, note }
-    change RevokedKeyAnswer { key_id: key, state, made: all }
-    SecretAnswer { created_at, ends_at, last_used_at, last_used_from }
-    TaskRow {
-        task_id: task, application, tool, target: all, status, phase, attempts, created_at, finished_at,
-    }
-    ListedTasks { tasks, next, note }
-    TaskAnswer { task: all, resource, refunded_at, meaning, call: all, history: all }
-    TaskCall { request_id: id, key_id: key, arguments }
     TaskHistory { deadline_at, due_at, settle_seconds, before, why, evidence, ledger: any, timeline: any }
     Evidence { checked, expected, observed, reported, checked_at }
     LedgerEntry { kind, at }
     TimelineRow { at, phase, what }
-    RefundRow { refunded_at, application, units, task_id: task }
-    RefundSum { day, application, units }
-    TaskCounts { tasks, every: any }
-    TaskPeriod { since, tasks }
-    FoundTarget { seen_by, tasks, lines }
-    Viewers { resource: resource, applications: applications }
-    ActRow { time, by, command, object: object, name, changes, reason, claims, channel, uid, act_id: id }
-    ListedTool { tool, permission, title }
-    ToolAnswer {
-        name, title, permission, description, secret_arguments, input_schema: schema, output_schema: schema,
-    }
-    OverviewAnswer { server: all, targets, needs_a_look }
-    TargetCounts { resource: resource, count, states }
-    Concern { count, what, see }
-    ServerFacts { ready: verdict, why_not, remark, load: all, last_day }
-    ServerLoad {
-        started_at, tasks_in_flight, held_polls, connections, engine_lag_seconds, audit_seal_age_seconds, upstreams,
-    }
-    LastDay { calls, tasks, since }
-    Diagnosis { healthy: verdict, checks, faults, not_examined: any, warnings: any, remedies, kept }
-    CheckRow { check, state: check, what_must_hold }
-    FaultRow { check, found }
-    UnexaminedRow { check, why }
-    RemedyRow { check, remedy }
-    RetentionRow { what, amount, oldest, kept }
-    Readiness { ready: verdict, remark }
-    ConsoleLink { link, role, works_once_until, from_another_machine }
-    ConsoleSession { session, by, role, began_at, used_at, ends_at }
-    change SessionsEnded { ended, made: all }
-    change ClockAccepted { time, before, made: all }
-    change BegunAgain { ended_as_timeout, keys, made: all, next_step, lost }
-    change BackupAnswer { backup, bytes, made_at, files, left_out, note, made: all }
-    RestoreAnswer { restored, owner, as_of, ended_as_timeout, applications, keys, next_step }
-    RestoredApplication { name, id, permissions }
     ReplicaRun { name, machine, epoch, program, state, silent_seconds }
-    StoreMade { store, replica, next }
-    StoreChecked { store }
-    RightsGranted { account, rights }
-}
-
-impl<T: Show> Show for WithAct<T> {
-    fn facts(&self) -> Vec<Fact> {
-        [self.answer.facts(), self.made.facts()].concat()
-    }
 }
 
 impl Show for SeenTargets {
@@ -95,27 +25,6 @@ impl Show for SeenTargets {
             Self::Count(count) => count.show(),
             Self::Terms(terms) => terms.show(),
         }
-    }
-}
-
-impl Show for FoundObject {
-    fn facts(&self) -> Vec<Fact> {
-        let (kind, facts) = match self {
-            Self::Act { act } => ("act", vec![("act", act.show())]),
-            Self::Task { task, lines } => ("task", vec![("task", task.show()), ("lines", lines.show())]),
-            Self::Key { key, acts, lines } => {
-                ("key", vec![("key", key.show()), ("acts", acts.show()), ("lines", lines.show())])
-            }
-            Self::Application { application, tasks, acts } => (
-                "application",
-                vec![("application", application.show()), ("tasks", tasks.show()), ("acts", acts.show())],
-            ),
-            Self::Request { lines, task } => ("request", vec![("lines", lines.show()), ("task", task.show())]),
-            Self::Target(found) => {
-                return [vec![name_fact("kind", "target".show())], found.facts()].concat();
-            }
-        };
-        [("kind", kind.show())].into_iter().chain(facts).map(|(name, view)| name_fact(name, view)).collect()
     }
 }
 
@@ -171,7 +80,7 @@ impl Show for Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::{ApplicationName, TaskTarget};
+    use crate::answers::{ActRow, ApplicationName, TaskRow, TaskTarget};
     use std::borrow::Cow;
     use toolwarrant_base::clock::Timestamp;
     use toolwarrant_core::tasks::TaskStatus;

@@ -1,28 +1,28 @@
 //! The numbers of tasks and refunds.
 
 use super::{ApplicationName, Counts};
-use serde::Serialize;
+use crate::view::answer_types;
 use toolwarrant_base::clock::Timestamp;
 
-/// The numbers of tasks by status.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct TaskCounts {
-    pub tasks: Counts,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub every: Vec<TaskPeriod>,
-}
+answer_types! {
+    /// The numbers of tasks by status.
+    #[derive(Default)]
+    pub struct TaskCounts {
+        tasks: Counts,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        every: Vec<TaskPeriod> => any,
+    }
 
-/// The numbers of tasks that were accepted in a period.
-#[derive(Clone, Debug, Serialize)]
-pub struct TaskPeriod {
-    pub since: Timestamp,
-    pub tasks: Counts,
-}
+    /// The numbers of tasks that were accepted in a period.
+    pub struct TaskPeriod {
+        since: Timestamp,
+        tasks: Counts,
+    }
 
-/// The refunds of an application on a day.
-#[derive(Clone, Debug, Serialize)]
-pub struct RefundSum {
-    pub day: String,
-    pub application: ApplicationName,
-    pub units: u32,
+    /// The refunds of an application on a day.
+    pub struct RefundSum {
+        day: String,
+        application: ApplicationName,
+        units: u32,
+    }
 }

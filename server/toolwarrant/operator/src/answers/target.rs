@@ -1,6 +1,6 @@
 //! The answers about targets.
 
-use crate::view::{AnswerView, Fact, PageOf, Show, columns, meaning, name_fact};
+use crate::view::{AnswerView, Fact, PageOf, Show, answer_types, meaning, name_fact};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -66,13 +66,12 @@ fn show_target(resource: &str, id: &str) -> AnswerView {
     AnswerView::Link(id.to_owned(), PageOf::Target { resource: resource.to_owned(), id: id.to_owned() })
 }
 
-/// The numbers of targets.
-#[derive(Clone, Debug, Serialize)]
-pub struct StateCounts {
-    pub count: u64,
-    pub states: BTreeMap<&'static str, u64>,
-    pub offers: BTreeMap<&'static str, u64>,
-    pub prefixes: BTreeMap<String, u64>,
+answer_types! {
+    /// The numbers of targets.
+    pub struct StateCounts {
+        count: u64,
+        states: BTreeMap<&'static str, u64>,
+        offers: BTreeMap<&'static str, u64>,
+        prefixes: BTreeMap<String, u64>,
+    }
 }
-
-columns! { StateCounts { count, states, offers, prefixes } }

@@ -1,6 +1,6 @@
 //! The answers about the audit trail.
 
-use crate::view::{AnswerView, Fact, PageOf, Show, columns, meaning, name_fact};
+use crate::view::{AnswerView, Fact, PageOf, Show, answer_types, meaning, name_fact};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
@@ -75,59 +75,46 @@ impl Show for TrailLine {
     }
 }
 
-/// A page of the audit trail.
-#[derive(Clone, Debug, Serialize)]
-pub struct AuditPage {
-    pub lines: Vec<TrailLine>,
-    pub examined_bytes: u64,
-    pub examined_back_to: Option<String>,
-    pub next: Option<String>,
-}
-
-/// The lines after a place.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AuditTail {
-    pub lines: Vec<TrailLine>,
-    /// The place of the next lines.
-    pub next: String,
-}
-
-/// The result of a verification of the audit trail.
-#[derive(Clone, Debug, Serialize)]
-pub struct Verification {
-    pub sound: bool,
-    pub files: usize,
-    pub last_seal: u64,
-    pub pruned_through_seal: u64,
-    pub sealed_lines: u64,
-    pub of_these_found_unsealed: u64,
-    pub lines_not_sealed: u64,
-    pub faults: Vec<TrailFault>,
-    /// Of the other replicas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub other_trails: Option<Vec<OtherTrail>>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct TrailFault {
-    pub file: String,
-    pub lines: String,
-    pub found: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct OtherTrail {
-    pub replica: String,
-    pub last_seal: u64,
-}
-
-columns! {
-    AuditPage { lines, examined_bytes, examined_back_to, next }
-    AuditTail { lines, next }
-    Verification {
-        sound: verdict, files, last_seal, pruned_through_seal, sealed_lines, of_these_found_unsealed, lines_not_sealed,
-        faults, other_trails,
+answer_types! {
+    /// A page of the audit trail.
+    pub struct AuditPage {
+        lines: Vec<TrailLine>,
+        examined_bytes: u64,
+        examined_back_to: Option<String>,
+        next: Option<String>,
     }
-    TrailFault { file, lines, found }
-    OtherTrail { replica, last_seal }
+
+    /// The lines after a place.
+    #[derive(Deserialize)]
+    pub struct AuditTail {
+        lines: Vec<TrailLine>,
+        /// The place of the next lines.
+        next: String,
+    }
+
+    /// The result of a verification of the audit trail.
+    pub struct Verification {
+        sound: bool => verdict,
+        files: usize,
+        last_seal: u64,
+        pruned_through_seal: u64,
+        sealed_lines: u64,
+        of_these_found_unsealed: u64,
+        lines_not_sealed: u64,
+        faults: Vec<TrailFault>,
+        /// Of the other replicas.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        other_trails: Option<Vec<OtherTrail>>,
+    }
+
+    pub struct TrailFault {
+        file: String,
+        lines: String,
+        found: String,
+    }
+
+    pub struct OtherTrail {
+        replica: String,
+        last_seal: u64,
+    }
 }

@@ -5,7 +5,8 @@ use super::answer::{CommandAnswer, change_labels, describe_act, parse_label, ref
 use super::grants::read_grants;
 use super::keys::{KeyFacts, describe_new_key};
 use crate::answers::{
-    ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, NewApplicationAnswer, SeenTargets,
+    ActMade, ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, NewApplicationAnswer,
+    NewKeyAnswer, SeenTargets,
 };
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -126,15 +127,17 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
         AppCommand::Create { name, permissions, requests_per_minute, assigned, key } => {
-            let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
+            let requests_per_minute =
+                requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
             let grants = read_grants(context, &assigned).await?;
             let new = NewApplication { name, permissions, grants, requests_per_minute };
             if key {
                 let (Changed { object, act_id, .. }, NewKey { key_id, secret, .. }) =
                     registry.create_with_key(new, origin).await?;
                 let application = describe_application(context, &registry.find(&object).await?, SeenTargets::Terms);
-                let (secret, note) = (secret.expose().clone(), describe_new_key(None));
-                return Ok(Box::new(NewApplicationAnswer { application, key_id, secret, act_id, note }).into());
+                let made = ActMade { act_id, note: Some(describe_new_key(None)) };
+                let key = NewKeyAnswer { key_id, secret: secret.expose().clone(), made };
+                return Ok(Box::new(NewApplicationAnswer { application, key }).into());
             }
             Ok(show_changed(context, registry.create(new, origin).await?).await?.into())
         }

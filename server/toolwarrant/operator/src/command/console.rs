@@ -3,7 +3,7 @@
 //! [`ConsoleDoor`](crate::ConsoleDoor).
 
 use super::answer::{CommandAnswer, put_act, refusal};
-use crate::answers::{ActMade, SessionsEnded, WithAct};
+use crate::answers::{ActMade, ConsoleLink, SessionsEnded};
 use crate::console::LinkRequest;
 use crate::context::OperatorContext;
 use clap::{Args, Subcommand};
@@ -52,8 +52,8 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let role = if link.operate { Role::Operate } else { Role::View };
             let act_id = put_act(context, origin, Changes::of("role", Value::Null, json!(role))).await?;
             let operator = Operator { role, channel: Channel::Console, ..origin.operator.clone() };
-            let made = ActMade { act_id, note: None };
-            Ok(WithAct { answer: door.make_link(operator, link).await?, made }.into())
+            let made = Some(ActMade { act_id, note: None });
+            Ok(ConsoleLink { made, ..door.make_link(operator, link).await? }.into())
         }
         Some(ConsoleAct::List) => Ok(door.list_sessions().into()),
         Some(ConsoleAct::End { session, all: _ }) => {

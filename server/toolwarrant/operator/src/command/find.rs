@@ -3,7 +3,7 @@
 use super::tasks::TaskListQuery;
 use super::trail::AuditQuery;
 use super::{acts, applications, audit, keys, targets, tasks, trail};
-use crate::answers::{FoundObject, FoundTarget, TrailLine, Viewers};
+use crate::answers::{FoundObject, TrailLine, Viewers};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use crate::when::TimePoint;
@@ -36,7 +36,7 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObj
     }
     let seen_by = list_viewers(context, id).await;
     if !seen_by.is_empty() {
-        return Ok(FoundObject::Target(show_target(context, id, seen_by).await?));
+        return show_target(context, id, seen_by).await;
     }
     if let Some(application) = existing(applications::show(context, id).await)? {
         let query = TaskListQuery { app: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
@@ -52,8 +52,10 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObj
         };
         return Ok(FoundObject::Request { lines, task });
     }
-    let shown = show_target(context, id, seen_by).await?;
-    if shown.tasks.is_empty() { Err(unknown(id)) } else { Ok(FoundObject::Target(shown)) }
+    match show_target(context, id, seen_by).await? {
+        FoundObject::Target { tasks, .. } if tasks.is_empty() => Err(unknown(id)),
+        found => Ok(found),
+    }
 }
 
 async fn list_viewers(context: &OperatorContext, id: &str) -> Vec<Viewers> {
@@ -65,11 +67,11 @@ async fn list_viewers(context: &OperatorContext, id: &str) -> Vec<Viewers> {
     resources.into_iter().map(viewers).collect()
 }
 
-async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Viewers>) -> Result<FoundTarget, OperatorError> {
+async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Viewers>) -> Result<FoundObject, OperatorError> {
     let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
     let tasks = tasks::list(context, query).await?.tasks;
     let lines = lines(context, AuditQuery { target: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-    Ok(FoundTarget { seen_by, tasks, lines })
+    Ok(FoundObject::Target { seen_by, tasks, lines })
 }
 
 async fn lines(context: &OperatorContext, query: AuditQuery) -> Result<Vec<TrailLine>, OperatorError> {

@@ -194,7 +194,8 @@ impl KeyFacts {
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: KeyCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
     let new = |NewKey { key_id, secret, act_id }: NewKey, note: String| {
-        Ok(NewKeyAnswer { key_id, secret: secret.expose().clone(), act_id, note }.into())
+        let made = ActMade { act_id, note: Some(note) };
+        Ok(NewKeyAnswer { key_id, secret: secret.expose().clone(), made }.into())
     };
     match command {
         KeyCommand::Create { app, expires } => {
