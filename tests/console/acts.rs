@@ -2,7 +2,7 @@
 
 use super::browser::{Browser, OWN, form_id};
 use crate::harness::program::{Program, WATCHED, json_of, key_of};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The acts on the application `shop` and on a key, with their fields.
 const ACTS: [(&str, &str); 17] = [
@@ -102,4 +102,52 @@ async fn a_form_is_taken_once_and_says_a_mistake_in_words_at_its_field() {
 fn key_of_page(page: &str) -> &str {
     let (_, field) = page.split_once("<input value=\"").expect("a key");
     field.split(':').next().expect("an id")
+}
+
+#[tokio::test]
+async fn an_operator_calls_tools_that_read_or_issue_as_an_application_and_the_trail_names_both() {
+    let mut program = Program::start(WATCHED).await;
+    let [viewer, operator] = [Browser::enter(&program, "").await, Browser::enter(&program, "--operate").await];
+    let app = json_of(&program.data, "app show demo").await["id"].clone();
+    let latest = async || json_of(&program.data, "audit list --limit 2").await["lines"].take();
+    let of_target = "/fleet/device/phone-0000001";
+    let seen = viewer.get(&format!("{of_target}?app=demo")).await;
+    assert!(seen.status == 200 && seen.body.contains("Proxy schemes"), "{}", seen.body);
+    let lines = latest().await;
+    let (call, asked) = (&lines[0], &lines[1]);
+    assert_eq!((&call["application"], &call["tool"], &call["outcome"]), (&app, &json!("get_device"), &json!("ok")));
+    assert_eq!(
+        (&asked["command"], &asked["object"], &asked["act_id"]),
+        (&json!("app call"), &app, &call["request_id"])
+    );
+    assert_eq!(asked["operator"]["channel"], "console");
+    let found = json_of(&program.data, &format!("find {}", call["request_id"].as_str().expect("an id"))).await;
+    assert_eq!(found["lines"].as_array().map_or(0, Vec::len), 2, "{found}");
+
+    let issue = "/act/app/call?tool=create_session&";
+    assert!(!viewer.get(of_target).await.body.contains("create_session"));
+    assert!(operator.get(of_target).await.body.contains(&issue.replace('&', "&#38;")));
+    let fields = "app=demo&tool=create_session&arguments=%7B%22device_id%22%3A%22phone-0000001%22%7D";
+    assert_eq!(viewer.post("/act/app/call", fields, OWN).await.status, 403);
+    let (status, page) = operator.act("/act/app/call", fields).await;
+    assert!(status == 200 && page.contains("/screen#") && page.contains("rel=\"noreferrer\""), "{page}");
+    let acts = json_of(&program.data, "acts --limit 1").await;
+    let lines = latest().await;
+    let is_of_act = |line: &Value| line["request_id"] == acts[0]["act_id"];
+    assert!(acts[0]["object"] == app && lines.as_array().is_some_and(|lines| lines.iter().any(is_of_act)), "{lines}");
+
+    json_of(&program.data, "app create idle --permission device").await;
+    for (fields, words) in [
+        ("app=demo&tool=set_power", "changes something"),
+        ("app=demo&tool=fly", "no tool `fly`"),
+        ("app=demo&tool=get_device&arguments=%7B", "Not a JSON object"),
+        ("app=demo&tool=get_device&arguments=%7B%22device_id%22%3A%22none%22%7D", "Not_found: "),
+        ("app=idle&tool=list_devices", "no live key"),
+    ] {
+        let (status, page) = operator.act("/act/app/call", fields).await;
+        assert!((400..500).contains(&status) && page.contains(words), "{fields}: {page}");
+    }
+    program.stop().await;
+    let (code, why) = crate::harness::program::operate(&program.data, "app call demo list_devices").await;
+    assert!(code == 5 && why.contains("no server runs here"), "{code} {why}");
 }

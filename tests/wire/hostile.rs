@@ -122,6 +122,7 @@ impl Rig {
             clock,
             audit: None,
             server: None,
+            caller: None,
             console: None,
             unreadable: UnreadTargets::default(),
             lines: ActLines::default(),

@@ -9,14 +9,14 @@ use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde_json::json;
-use toolwarrant_operator::answers::{NewApplicationAnswer, NewKeyAnswer, OperatorAnswer};
+use toolwarrant_operator::answers::{CalledTool, NewApplicationAnswer, NewKeyAnswer, OperatorAnswer};
 use toolwarrant_operator::cli::{CommandForm, describe_form};
 use toolwarrant_operator::view::{AnswerView, Show};
 use toolwarrant_operator::{FailureCode, OperatorError};
 
 /// The acts on applications and keys.
 const ACTS: [(&str, &str); 2] = [
-    ("app", "create grant revoke suspend resume rename rate label delete"),
+    ("app", "create grant revoke suspend resume rename rate label call delete"),
     ("key", "create rotate end-old expire suspend resume label revoke"),
 ];
 
@@ -62,6 +62,8 @@ struct ActPage<'a> {
 struct DonePage {
     heading: Heading,
     back: (String, String),
+    /// The page that a tool has issued.
+    url: Option<String>,
     body: Markup,
     /// A new key in the forms in which it is used, with a name for each.
     secret: Vec<(&'static str, String)>,
@@ -97,7 +99,8 @@ impl ConsoleVisit<'_> {
         let mut unplaced = error.as_ref();
         for input in &mut inputs {
             // The page shows this object.
-            input.is_fixed = error.is_none() && ["app", "key"].contains(&&*input.input.name) && !input.value.is_empty();
+            let is_given = ["app", "key", "tool", "arguments"].contains(&&*input.input.name);
+            input.is_fixed = error.is_none() && is_given && !input.value.is_empty();
             if let Some(error) = unplaced.filter(|error| error.field.as_deref() == Some(&input.input.name)) {
                 input.refused = Some(sentence(&error.message));
                 unplaced = None;
@@ -144,6 +147,7 @@ impl ConsoleVisit<'_> {
     }
 
     fn show_done(&self, group: &str, name: &str, answer: &OperatorAnswer) -> Rendered {
+        let app = self.query_value("app").unwrap_or_default();
         let to_key = |id: &str| (format!("/keys/{}", encode(id)), format!("To the key {id}"));
         let back = match answer {
             OperatorAnswer::NewKey(key) => to_key(&key.key_id),
@@ -154,8 +158,15 @@ impl ConsoleVisit<'_> {
                 let facts = &answer.application;
                 (format!("/applications/{}", encode(&facts.id)), format!("To the application {}", facts.name))
             }
+            OperatorAnswer::Called(_) => (format!("/audit?app={}", encode(app)), format!("To the calls of {app}")),
             _ => ("/applications".to_owned(), "To the applications".to_owned()),
         };
+        let url = match answer {
+            OperatorAnswer::Called(CalledTool(result)) => result["url"].as_str().map(str::to_owned),
+            _ => None,
+        };
+        // Another scheme could run a script.
+        let url = url.filter(|url| ["https://", "http://"].iter().any(|scheme| url.starts_with(scheme)));
         let heading = Heading::of(&format!("Done: {group} {name}"));
         let (body, secret) = match answer {
             OperatorAnswer::NewKey(key) => (show(&key.made), self.describe_secret(key)),
@@ -166,7 +177,7 @@ impl ConsoleVisit<'_> {
             }
             answer => (show(answer), Vec::new()),
         };
-        Rendered::of("Done", &DonePage { heading, back, body, secret })
+        Rendered::of("Done", &DonePage { heading, back, url, body, secret })
     }
 
     /// Returns a key as a client takes it, as JSON, and as the configuration of a host.

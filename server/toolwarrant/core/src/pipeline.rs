@@ -33,11 +33,13 @@ mod records;
 mod refusals;
 mod rejections;
 mod signed;
+mod stand_in;
 mod standing;
 mod visits;
 
 pub use refusals::no_route;
 pub use signed::SignedRequest;
+pub use stand_in::ToolCaller;
 pub use visits::{Visit, keep_passes};
 
 use super::access::{Access, AccessError, Caller, Credentials};

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
+use std::sync::Arc;
 use toolwarrant_base::wording::Echo;
 use toolwarrant_base::words;
 use toolwarrant_core::failure::Failure;
@@ -21,7 +22,7 @@ const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
 const IDENTITY: &str = "identity";
 
 pub(crate) struct Context<H> {
-    pub(crate) pipeline: Pipeline<H>,
+    pub(crate) pipeline: Arc<Pipeline<H>>,
     pub(crate) policy: HostOriginPolicy,
     pub(crate) limits: Limits,
     pub(crate) throttle: AuthThrottle,

@@ -27,7 +27,13 @@ pub struct Endpoint<H> {
 }
 
 impl<H: Handlers> Endpoint<H> {
-    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, process: ServerProcess<'_>) -> Self {
+    pub fn new(
+        pipeline: impl Into<Arc<Pipeline<H>>>,
+        policy: HostOriginPolicy,
+        limits: Limits,
+        process: ServerProcess<'_>,
+    ) -> Self {
+        let pipeline = pipeline.into();
         let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process.id));
         Self {
             context: Context { pipeline, policy, limits, throttle, ids },

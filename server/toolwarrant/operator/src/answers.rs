@@ -111,6 +111,7 @@ answers! {
     SessionsEnded(SessionsEnded),
     Ready(Readiness),
     Own(OwnAnswer),
+    Called(CalledTool),
 }
 
 impl OperatorAnswer {
@@ -429,6 +430,17 @@ pub struct OwnAnswer {
     pub value: Value,
     #[serde(skip)]
     pub is_change: bool,
+}
+
+/// The result of a tool.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct CalledTool(pub Value);
+
+impl Show for CalledTool {
+    fn show(&self) -> AnswerView {
+        AnswerView::of_value(&self.0)
+    }
 }
 
 impl Show for OwnAnswer {

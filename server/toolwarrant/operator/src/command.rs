@@ -8,6 +8,7 @@ mod acts;
 mod answer;
 mod applications;
 mod audit;
+mod call;
 mod clock;
 mod cluster;
 mod console;
@@ -40,6 +41,7 @@ use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
 use answer::{put_act, refusal, resolve};
+use applications::AppCommand;
 use clock::ClockCommand;
 use serde_json::Value;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
@@ -82,6 +84,10 @@ fn judge<'a>(context: &OperatorContext, command: &'a OperatorCommand) -> Result<
         return Err(refusal("the contract has no such resource"));
     }
     let row = command.row();
+    if let OperatorCommand::App(AppCommand::Call { tool, .. }) = command {
+        let reads = context.catalogue.tool(tool).is_none_or(|tool| tool.hints.read_only);
+        return Ok(if reads { CommandRow { role: Role::View, ..row } } else { row });
+    }
     let OperatorCommand::Own { command, .. } = command else { return Ok(row) };
     let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
     let changes = (own.changes)(command.clone()).map_err(refusal)?;

@@ -12,8 +12,8 @@ use crate::unreadable::UnreadTargets;
 use serde_json::{Map, Value};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
@@ -24,6 +24,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::lease::Lease;
+use toolwarrant_core::pipeline::ToolCaller;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::toolsets::Offer;
@@ -47,6 +48,8 @@ pub struct OperatorContext {
     pub audit: Option<AuditHandle>,
     /// The server of this process, if it serves.
     pub server: Option<Arc<dyn ServerState>>,
+    /// Calls tools of that server.
+    pub caller: Option<Weak<dyn ToolCaller>>,
     /// The console of that server.
     pub console: Option<Arc<dyn ConsoleDoor>>,
     pub unreadable: UnreadTargets,
@@ -76,6 +79,7 @@ impl OperatorContext {
             clock,
             audit: None,
             server: None,
+            caller: None,
             console: None,
             unreadable: UnreadTargets::default(),
             lines: ActLines::default(),

@@ -18,7 +18,7 @@ use crate::welcome::Demo;
 use anyhow::{Context, Result};
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::runtime::Runtime;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::random::Random;
@@ -27,7 +27,7 @@ use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 use toolwarrant_core::counts::Requests;
 use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
-use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_core::pipeline::{Handlers, Pipeline, ToolCaller};
 use toolwarrant_core::registry::{Registry, unknown_permissions};
 use toolwarrant_core::toolsets::{Offer, Toolsets};
 use toolwarrant_http::edge::{Responder, Tls};
@@ -172,13 +172,15 @@ impl Start {
     ) -> Result<Answering> {
         let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
+        let pipeline = Arc::new(pipeline);
+        let caller: Weak<dyn ToolCaller> = Arc::<Pipeline<H>>::downgrade(&pipeline);
         let Listening { limits, policy, url, .. } = &self.listening;
         let id = u32::from_le_bytes(self.random.bytes()?);
         let process = ServerProcess { version: self.names.version, base: base_path(url), id, toolsets: self.toolsets };
         let endpoint = Endpoint::new(pipeline, policy.clone(), *limits, process);
         let page = page.filter(|_| self.passes.have_page());
         let endpoint = Arc::new(endpoint.with_page(page.map(|page| OfferedPage { page, passes: self.passes.clone() })));
-        Ok(Answering { endpoint, engine, keeper, requests, audit })
+        Ok(Answering { endpoint, caller, engine, keeper, requests, audit })
     }
 
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, parts: ServiceParts) -> Result<Server> {
@@ -187,7 +189,7 @@ impl Start {
             let Self {
                 names, demo, checks, catalogue, prints_keys, groups, listening, folder, mut opened, passes, ..
             } = self;
-            let Answering { endpoint, engine, keeper, requests, audit } = answering;
+            let Answering { endpoint, caller, engine, keeper, requests, audit } = answering;
             let ServiceParts { inventory, own, upstreams, background, serves, hint } = parts;
             let Listening { socket, tls, limiter, url, status, watchdog, monitor, console: place, .. } = listening;
             let listener = listen(socket, LISTEN)?;
@@ -221,6 +223,7 @@ impl Start {
                 open_console(Console::new((catalogue, url.clone()), clock.clone(), Random::System, groups), place)?;
             context.audit = Some(audit.clone());
             context.lines = ActLines::of(&keeper);
+            context.caller = Some(caller);
             context.server = Some(status.clone());
             context.console = Some(console.clone());
             let context = Arc::new(context);
@@ -257,6 +260,8 @@ impl Start {
 
 pub(crate) struct Answering {
     endpoint: Arc<dyn Responder>,
+    /// Ends with the endpoint, on which the end of the audit waits.
+    caller: Weak<dyn ToolCaller>,
     engine: Arc<Engine>,
     keeper: AuditKeeper,
     requests: Arc<Requests>,

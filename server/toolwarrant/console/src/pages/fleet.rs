@@ -1,17 +1,21 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
-use crate::answer::{encode, show, table, words};
-use crate::lists::{ListPage, RowPicture, show_tasks};
+use crate::answer::{encode, sentence, show, table, words};
+use crate::lists::{FormInput, ListPage, RowPicture, show_tasks};
 use crate::markup::Markup;
 use crate::rendered::{Heading, HeadingAct, Rendered};
 use crate::visit::ConsoleVisit;
 use askama::Template;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant_base::json;
+use toolwarrant_core::catalogue::{TargetDef, ToolDef};
+use toolwarrant_operator::OperatorError;
 use toolwarrant_operator::answers::{FoundObject, ListedTasks, OperatorAnswer, StateCounts, TargetRow};
+use toolwarrant_operator::cli::describe_form;
 
 /// More targets than this are a table, a page at a time.
 const CELLS_MAX: usize = 2_000;
@@ -76,6 +80,9 @@ struct ServiceFields {
 struct TargetPage {
     heading: Heading,
     shown: Markup,
+    /// The choice of an application.
+    read_as: Vec<FormInput>,
+    read: Markup,
     tasks: Markup,
     lines: Markup,
 }
@@ -160,10 +167,14 @@ impl ConsoleVisit<'_> {
         };
         let lines = match self.ask(&["find", "--", id]).await {
             Ok(FoundObject::Target { lines, .. }) => lines,
-            Ok(_) => Vec::new(),
+            Ok(_) if row.is_some() => Vec::new(),
+            Ok(_) => return Rendered::failure(&OperatorError::not_found(format!("there is no {resource} `{id}`"))),
             Err(error) => return Rendered::failure(&error),
         };
         let catalogue = self.console.catalogue;
+        let tools = || catalogue.tools.iter().filter_map(|tool| Some((tool, tool.target.as_ref()?)));
+        let tools = || tools().filter(|(_, target)| target.resource == resource);
+        let arguments = |target: &TargetDef| json!({target.arg: id}).to_string();
         let title = words(resource) + " " + id;
         let mut heading = Heading::of(&title);
         let target = catalogue.resources.len() == 1;
@@ -176,16 +187,53 @@ impl ConsoleVisit<'_> {
             act("assign", "assign to an application"),
             act("unassign", "take away from one"),
         ]);
+        // One that reads, and whose result is data.
+        let reader =
+            tools().find(|(tool, target)| tool.hints.read_only && target.requires.is_none() && tool.body.is_none());
+        let (mut read_as, mut read) = (Vec::new(), Markup::default());
+        if let (Some((tool, target)), Some(form)) = (reader, describe_form(catalogue, &CALL)) {
+            read_as = self.inputs(form, None).await;
+            read_as.retain(|input| input.input.name == "app");
+            if let Some(app) = self.query_value("app") {
+                match self.ask_any(&[&CALL[..], &["--", app, tool.name, &arguments(target)]].concat()).await {
+                    Ok(answer) => read = show(&answer),
+                    Err(error) => heading.error = Some(sentence(&error.message)),
+                }
+            }
+        }
+        if self.may_act() {
+            let issues = tools().filter(|(tool, _)| !tool.hints.read_only && !tool.acts && tool.task.is_none());
+            let issues = issues.filter(|(tool, _)| has_url(tool)).map(|(tool, target)| {
+                let path = format!("/act/app/call?tool={}&arguments={}", tool.name, encode(&arguments(target)));
+                HeadingAct::of(path, tool.title)
+            });
+            heading.acts.splice(0..0, issues);
+        }
         let (of_target, of_resource) = (format!("--{target}={id}"), format!("--resource={resource}"));
         let words = ["task", "list", "--limit=20", &of_target, &of_resource];
         let tasks = self.ask::<ListedTasks>(&words[..if catalogue.resources.len() == 1 { 4 } else { 5 }]).await;
         let page = TargetPage {
             heading,
             shown: show(&row),
+            read_as,
+            read,
             tasks: table("latest tasks", &show_tasks(&tasks.map(|page| page.tasks).unwrap_or_default())),
             lines: table("latest calls", &lines),
         };
         let rendered = Rendered::of(&title, &page).with_words(&["find", id]);
-        Rendered { live: Some(LOOK_EVERY), ..rendered }
+        // A look as an application counts for its budget.
+        Rendered { live: self.query_value("app").is_none().then_some(LOOK_EVERY), ..rendered }
     }
+}
+
+const CALL: [&str; 2] = ["app", "call"];
+
+/// Returns true if the result of the tool has a `url`.
+fn has_url(tool: &ToolDef) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Schema {
+        properties: BTreeMap<String, IgnoredAny>,
+    }
+    json::read::<Schema>(tool.output_schema).is_ok_and(|schema| schema.properties.contains_key("url"))
 }

@@ -2,6 +2,7 @@
 
 use super::acts;
 use super::answer::{CommandAnswer, change_labels, describe_act, parse_label, refusal};
+use super::call;
 use super::grants::read_grants;
 use super::keys::{KeyFacts, describe_new_key};
 use crate::answers::{
@@ -105,6 +106,20 @@ pub enum AppCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Call a tool as an application, with the right of one of its keys: one that reads, or that
+    /// issues something
+    ///
+    /// The call counts for the budget of the application, and has a line in the audit trail. So has
+    /// the operator, with the id of the request. It needs a running server.
+    Call {
+        /// Its name or id
+        app: String,
+        /// The tool
+        tool: String,
+        /// The arguments: a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
     /// Change the request budget of an application; the requests of the last minute still count
     Rate {
         /// Its name or id
@@ -183,6 +198,9 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         }
         AppCommand::Resume { app } => change(context, origin, &app, |row| row.suspended_at = None).await,
         AppCommand::Delete { app, .. } => change(context, origin, &app, |row| row.delete(now)).await,
+        AppCommand::Call { app, tool, arguments } => {
+            Ok(call::call(context, origin, &app, (&tool, &arguments)).await?.into())
+        }
         AppCommand::Rate { app, requests_per_minute } => {
             change(context, origin, &app, |row| row.requests_per_minute = requests_per_minute).await
         }

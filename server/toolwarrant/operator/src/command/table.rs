@@ -31,6 +31,7 @@ impl OperatorCommand {
                 let question = format!("Delete the application `{app}`, and end all its keys for good?");
                 operate("app delete").on(app).ask(*yes, question)
             }
+            Self::App(AppCommand::Call { app, .. }) => operate("app call").on(app),
             Self::App(AppCommand::Rate { app, .. }) => operate("app rate").on(app),
             Self::App(AppCommand::Label { app, .. }) => operate("app label").on(app),
             Self::Key(KeyCommand::Create { app, .. }) => operate("key create").on(app),

@@ -133,10 +133,10 @@ impl Wanted {
             return None;
         }
         let parsed: TrailLine = json::read_bytes(line).ok()?;
-        let AuditLine { application, key_id, tool, target, object, outcome, request_id, task_id, operator, .. } =
-            parsed.read();
-        let operator = operator.map(|operator| operator.name);
-        let found = [application, key_id, tool, target.or(object), outcome, request_id, task_id, operator];
+        let line = parsed.read();
+        let AuditLine { application, key_id, tool, target, object, outcome, request_id, act_id, task_id, .. } = line;
+        let (operator, request) = (line.operator.map(|operator| operator.name), request_id.or(act_id));
+        let found = [application, key_id, tool, target.or(object), outcome, request, task_id, operator];
         wanted.iter().zip(&found).all(|(wanted, found)| wanted.is_none() || wanted == found).then_some(parsed)
     }
 }

@@ -1,0 +1,57 @@
+//! Calls a tool as an application. The line of the call and that of its operator have the same id.
+
+use super::answer::refusal;
+use crate::answers::CalledTool;
+use crate::context::OperatorContext;
+use crate::error::OperatorError;
+use crate::lines::ActLine;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Weak;
+use toolwarrant_base::json;
+use toolwarrant_core::act::{Changes, Origin};
+
+pub(super) async fn call(
+    context: &OperatorContext,
+    origin: &Origin,
+    app: &str,
+    (tool, arguments): (&str, &str),
+) -> Result<CalledTool, OperatorError> {
+    let unknown = || OperatorError::not_found(format!("there is no tool `{tool}`; `tools` lists them")).at("tool");
+    let tool = context.catalogue.tool(tool).ok_or_else(unknown)?;
+    if tool.acts || tool.task.is_some() {
+        let why = format!("`{}` changes something; an operator calls tools that read or issue", tool.name);
+        return Err(refusal(why).at("tool"));
+    }
+    let arguments = json::read::<&RawValue>(arguments);
+    let arguments = arguments.map_err(|error| refusal(format!("not a JSON object: {error}")).at("arguments"))?;
+    let absent = || OperatorError::unavailable("no server runs here, and a call needs one: start it");
+    let caller = context.caller.as_ref().and_then(Weak::upgrade).ok_or_else(absent)?;
+    let app = context.registry.find(app).await.map_err(|error| OperatorError::from(error).at("app"))?;
+    let act = context.registry.act(origin, Some(&app.id), Changes::of("calls", Value::Null, tool.name))?;
+    let id = act.id.clone();
+    match &context.audit {
+        // A read leaves no act.
+        Some(audit) if tool.hints.read_only => {
+            let (Origin { operator, command }, object) = (origin, Some(&*app.id));
+            let (act_id, changes, time) = (Some(&*id), Some(&act.changes), context.clock.latest());
+            let line = ActLine { time, act_id, operator, command, object, changes, outcome: "ok" };
+            if !line.write(audit, context.clock.now()) {
+                return Err(OperatorError::unavailable("the audit trail has no room; try again"));
+            }
+        }
+        _ => {
+            context.registry.wait_for_lease().await?;
+            context.store.put_acts(vec![act]).await?;
+        }
+    }
+    let result = caller.call_as(&app.id, tool.name, arguments, &id).await.map_err(|failure| {
+        let (def, message) = (failure.def(), failure.message());
+        match *def == *context.catalogue.roles.unauthenticated {
+            true => refusal(format!("`{}` has no live key, and a call needs the right of one", app.name)).at("app"),
+            false => refusal(format!("{}: {message}", def.code)),
+        }
+    })?;
+    let unread = |error| refusal(format!("the result is not JSON: {error}"));
+    json::read_bytes(&result).map(CalledTool).map_err(unread)
+}
