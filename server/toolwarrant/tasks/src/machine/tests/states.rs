@@ -1,5 +1,5 @@
 //! Compares docs/states.md with the machine. People write the page. It must have a row for each
-//! phase, a picture of all of them, and tables with the ends that the machine gives.
+//! phase, and tables with the ends that the machine gives.
 
 use super::*;
 use toolwarrant_base::json;
@@ -20,14 +20,10 @@ const READINGS: [(&str, Provability, Verdict, bool); 8] = [
 ];
 
 #[test]
-fn the_page_of_states_shows_each_phase_and_each_end() {
+fn the_page_of_states_shows_each_phase() {
     // Serde's message lists the phases, so a new one cannot be missing here.
     let message = json::read::<Phase>("\"\"").expect_err("no phase").to_string();
     let phases: Vec<_> = message.split('`').skip(3).step_by(2).filter(|name| *name != "done").collect();
-    let picture: Vec<_> = PAGE.split("```").nth(1).expect("a picture").split_whitespace().collect();
-    let ends = TaskStatus::ENDS.iter().map(|status| status.as_str());
-    let missing = phases.iter().copied().chain(ends).find(|name| !picture.contains(name));
-    assert_eq!(missing, None, "the picture must have it");
     assert_eq!(rows("## Phases").map(|row| row.split('`').nth(1).unwrap_or_default()).collect::<Vec<_>>(), phases);
 }
 
