@@ -126,7 +126,7 @@ fn paragraphs(path: &Path, text: &str) -> Vec<Paragraph> {
 
 /// Leaves out the generated pages in `spec` and `tests`.
 pub(super) fn pages() -> Vec<PathBuf> {
-    let folders = ["", "docs", "macros", "macros/contract"].map(|path| root().join(path));
+    let folders = ["", "docs", "macros", "macros/contract", "tests/services/print_shop"].map(|path| root().join(path));
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder of the repository"));
     let paths = entries.flatten().map(|entry| entry.path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()

@@ -6,28 +6,31 @@ use super::{assert_none, display, read};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most words of each page. A page at its ceiling loses a passage before it gets another.
-const CEILINGS: [(&str, usize); 20] = [
-    ("ARCHITECTURE.md", 1_450),
-    ("CONTRIBUTING.md", 850),
-    ("README.md", 650),
-    ("SECURITY.md", 450),
-    ("docs/README.md", 250),
-    ("docs/accounts.md", 650),
-    ("docs/adapters.md", 900),
-    ("docs/clients.md", 2_800),
-    ("docs/cluster.md", 1_450),
+const CEILINGS: [(&str, usize); 21] = [
+    ("ARCHITECTURE.md", 1_300),
+    ("CONTRIBUTING.md", 790),
+    ("README.md", 640),
+    ("SECURITY.md", 430),
+    ("docs/README.md", 230),
+    ("docs/accounts.md", 680),
+    ("docs/adapters.md", 850),
+    ("docs/clients.md", 2_770),
+    ("docs/cluster.md", 1_370),
     ("docs/console.md", 600),
-    ("docs/editors.md", 200),
-    ("docs/operate.md", 2_450),
-    ("docs/own-phones.md", 1_300),
-    ("docs/performance.md", 400),
-    ("docs/service.md", 3_200),
-    ("docs/signing.md", 900),
-    ("docs/states.md", 1_550),
-    ("docs/style.md", 550),
-    ("macros/README.md", 100),
+    ("docs/editors.md", 190),
+    ("docs/operate.md", 2_420),
+    ("docs/own-phones.md", 1_330),
+    ("docs/performance.md", 390),
+    ("docs/service.md", 3_250),
+    ("docs/signing.md", 910),
+    ("docs/states.md", 1_450),
+    ("docs/style.md", 430),
+    ("macros/README.md", 80),
     ("macros/contract/README.md", 100),
+    ("tests/services/print_shop/README.md", 230),
 ];
+
+const MOST_IN_ALL: usize = 20_000;
 
 #[test]
 fn no_page_has_more_words_than_its_ceiling() {
@@ -37,6 +40,8 @@ fn no_page_has_more_words_than_its_ceiling() {
         ceiling.is_none_or(|(_, most)| words > *most).then_some((page, fault))
     });
     assert_none(found);
+    let words: usize = texts().map(|(_, text)| text.split_whitespace().count()).sum();
+    assert!(words <= MOST_IN_ALL, "the pages have {words} words");
 }
 
 #[test]
