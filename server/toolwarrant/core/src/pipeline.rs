@@ -327,7 +327,8 @@ impl<H: Handlers> Pipeline<H> {
             None => {}
         }
         result = match &result {
-            _ if call.has_acted() => conclude(&call, result).await,
+            // In a box, so that other calls do not carry it along.
+            _ if call.has_acted() => Box::pin(conclude(&call, result)).await,
             Ok(_) if tool.task.is_none() => call.still().and(result),
             // A caller that made a task gets its id, even without its rights. But without a lease,
             // the store may have lost the task. Then no answer is true.
@@ -355,7 +356,7 @@ async fn conclude(call: &Call<'_>, result: Result<Answer, Failure>) -> Result<An
                 }
                 call.wait_for_lease().await;
             }
-            Ok(answer)
+            Ok(answer.of_once(call.tool.acts_once()))
         }
         Err(failure) if *failure.def() == *call.catalogue.roles.internal => {
             Err(refusals::unknown_outcome(call, failure))

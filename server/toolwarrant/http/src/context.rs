@@ -86,11 +86,16 @@ pub(crate) fn hold_answer<H: Handlers>(answer: impl Into<Bytes>, peer: Option<&P
 }
 
 /// Asks for no repeat of a call that must not be sent again.
-pub(crate) fn hold_call<H: Handlers>(answer: Answer, peer: Option<&Peer>, request_id: &str) -> Result<Bytes, Failure> {
+pub(crate) fn hold_call<H: Handlers>(
+    answer: Answer,
+    peer: Option<&Peer>,
+    request_id: impl AsRef<[u8]>,
+) -> Result<Bytes, Failure> {
     let unknown = H::CATALOGUE.roles.outcome_unknown.filter(|_| answer.is_of_once());
     hold_answer::<H>(answer, peer).map_err(|failure| {
         let lost = "earlier answers to this address are not read yet and fill its room, so the answer to this call is lost. Do not \
                     repeat it: first read whether it was done.";
+        let request_id = String::from_utf8_lossy(request_id.as_ref());
         unknown.map_or(failure, |unknown| Failure::exactly(unknown, lost).with("request_id", request_id))
     })
 }

@@ -55,7 +55,7 @@ pub(super) async fn serve<H: Handlers>(
         return not_allowed::<H>(&request_id);
     }
     match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await {
-        Ok(Some(body)) => match hold_call::<H>(body, peer, request_id.to_str().unwrap_or_default()) {
+        Ok(Some(body)) => match hold_call::<H>(body, peer, &request_id) {
             Ok(body) => respond(StatusCode::OK, body, request_id),
             Err(failure) => refuse(&failure, &request_id),
         },

@@ -233,7 +233,7 @@ async fn carry_out<H: Handlers>(
     }
     let (hold, frame) = (edge::patience(peer), Frame::Plain);
     let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold, frame };
-    let answer = pipeline.call(&admitted, asked).await?.of_once(tool.acts_once());
+    let answer = pipeline.call(&admitted, asked).await?;
     let new = answer.task().filter(|task| task.is_new);
     let location = new.and_then(|task| routes.of_task(&task.id));
     let status = match (tool.hints.read_only || tool.acts, tool.task.is_some(), new) {

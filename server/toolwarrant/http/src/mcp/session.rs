@@ -180,7 +180,6 @@ impl<H: Handlers> Session<'_, H> {
     ) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let Self { context: Context { pipeline, .. }, answers, request_id, hold, revision, .. } = *self;
-        let acts_once = || H::CATALOGUE.tool(&call.name).is_some_and(ToolDef::acts_once);
         let makes_task = || H::CATALOGUE.tool(&call.name).is_some_and(|tool| tool.task.is_some());
         // A call of an older revision, and one that only reads, pay for no more than these.
         let is_followed = !revision.features().handshake && makes_task() && self.follows(request);
@@ -190,13 +189,16 @@ impl<H: Handlers> Session<'_, H> {
             Ok(answer) if is_followed => {
                 follow::write_call(answers, H::CATALOGUE, (id, revision), answer).map_err(self.internal())
             }
-            Ok(answer) => Ok(answer.of_once(acts_once())),
+            Ok(answer) => Ok(answer),
             Err(failure)
                 if [H::CATALOGUE.roles.unknown_tool, H::CATALOGUE.roles.unauthenticated].contains(&failure.def()) =>
             {
                 Err(failure)
             }
-            Err(failure) => Ok(answers.tool_failure(id, revision, &failure).of_once(acts_once())),
+            Err(failure) => {
+                let acts_once = H::CATALOGUE.tool(&call.name).is_some_and(ToolDef::acts_once);
+                Ok(answers.tool_failure(id, revision, &failure).of_once(acts_once))
+            }
         }
     }
 

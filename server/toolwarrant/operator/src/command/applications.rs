@@ -142,8 +142,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
         AppCommand::Create { name, permissions, requests_per_minute, assigned, key } => {
-            let requests_per_minute =
-                requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
+            let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
             let grants = read_grants(context, &assigned).await?;
             let new = NewApplication { name, permissions, grants, requests_per_minute };
             if key {
