@@ -42,19 +42,17 @@ pub trait Argument: Sized {
     const SHOWN: Shown = Shown::AsSent;
     /// True if an empty string is a value, also of an optional argument.
     const MAY_BE_EMPTY: bool = false;
-    /// A type implements this, or `read_parts` if its values have parts.
-    fn read(json: &str) -> Option<Self> {
-        Self::read_parts(json, &mut Mistakes::without_values())
-    }
     fn describe_values() -> Words;
     /// Notes each mistake at its place.
-    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
-        let read = Self::read(json);
-        if read.is_none() {
-            add_value::<Self>(json, mistakes);
-        }
-        read
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self>;
+}
+
+/// Notes a mistake if a value without parts was not `read`.
+pub fn note<T: Argument>(read: Option<T>, json: &str, mistakes: &mut Mistakes) -> Option<T> {
+    if read.is_none() {
+        add_value::<T>(json, mistakes);
     }
+    read
 }
 
 fn add_value<T: Argument>(json: &str, mistakes: &mut Mistakes) {
@@ -233,7 +231,7 @@ impl<'a> Reader<'a> {
 
     fn value<T: Argument>(&mut self, name: &'static str, json: &str) -> Option<T> {
         let from = self.mistakes.next();
-        let read = T::read_parts(json, &mut self.mistakes);
+        let read = T::read_value(json, &mut self.mistakes);
         if read.is_none() {
             self.wrong.push(name);
             self.mistakes.place(from, &Step::Member(name));
@@ -412,8 +410,8 @@ pub fn read_integer(json: &str) -> Option<i64> {
 }
 
 impl Argument for String {
-    fn read(json: &str) -> Option<Self> {
-        read_text(json).map(Cow::into_owned)
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        note(read_text(json).map(Cow::into_owned), json, mistakes)
     }
     fn describe_values() -> Words {
         "a string".into()
@@ -421,8 +419,8 @@ impl Argument for String {
 }
 
 impl Argument for i64 {
-    fn read(json: &str) -> Option<Self> {
-        read_integer(json)
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        note(read_integer(json), json, mistakes)
     }
     fn describe_values() -> Words {
         "an integer".into()
@@ -430,8 +428,8 @@ impl Argument for i64 {
 }
 
 impl Argument for bool {
-    fn read(json: &str) -> Option<Self> {
-        json.parse().ok()
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        note(json.parse().ok(), json, mistakes)
     }
     fn describe_values() -> Words {
         "true or false".into()
@@ -440,13 +438,13 @@ impl Argument for bool {
 
 impl Argument for Timestamp {
     /// The reader of times takes other forms of ISO 8601 as well.
-    fn read(json: &str) -> Option<Self> {
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         let is_rfc3339 = |text: &[u8]| {
             let at = |n: usize| text.get(n).map(u8::to_ascii_uppercase);
             [at(4), at(10), at(16)] == [Some(b'-'), Some(b'T'), Some(b':')] && !text.contains(&b'[')
         };
-        read_text(json).filter(|text| is_rfc3339(text.as_bytes()))?;
-        json::read(json).ok()
+        let text = read_text(json).filter(|text| is_rfc3339(text.as_bytes()));
+        note(text.and_then(|_| json::read(json).ok()), json, mistakes)
     }
     fn describe_values() -> Words {
         "a time in RFC 3339 such as 2026-12-31T18:00:00Z".into()
@@ -456,8 +454,8 @@ impl Argument for Timestamp {
 impl<T: Argument + Zeroize> Argument for Secret<T> {
     const SHOWN: Shown = Shown::Secret;
     const MAY_BE_EMPTY: bool = T::MAY_BE_EMPTY;
-    fn read(json: &str) -> Option<Self> {
-        T::read(json).map(Self::new)
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        note(T::read_value(json, &mut Mistakes::without_values()).map(Self::new), json, mistakes)
     }
     fn describe_values() -> Words {
         T::describe_values()

@@ -34,8 +34,8 @@ macro_rules! __toolwarrant_values {
         $crate::__toolwarrant_names!($name { $($variant = $wire),* });
 
         impl $crate::args::Argument for $name {
-            fn read(json: &str) -> Option<Self> {
-                $crate::args::read_name(json, Self::ALL, Self::as_str)
+            fn read_value(json: &str, mistakes: &mut $crate::args::Mistakes) -> Option<Self> {
+                $crate::args::note($crate::args::read_name(json, Self::ALL, Self::as_str), json, mistakes)
             }
             fn describe_values() -> $crate::wording::Words {
                 $crate::args::one_of(Self::ALL, Self::as_str)
@@ -114,8 +114,8 @@ macro_rules! __toolwarrant_quantity {
         }
 
         impl $crate::args::Argument for $name {
-            fn read(json: &str) -> Option<Self> {
-                Self::new($read(json)?).ok()
+            fn read_value(json: &str, mistakes: &mut $crate::args::Mistakes) -> Option<Self> {
+                $crate::args::note($read(json).and_then(|number| Self::new(number).ok()), json, mistakes)
             }
             fn describe_values() -> $crate::wording::Words {
                 $allowed.into()
@@ -160,8 +160,9 @@ macro_rules! __toolwarrant_string {
         impl $crate::args::Argument for $name {
             const SHOWN: $crate::args::Shown = $crate::args::form_in_audit::<Self>();
             const MAY_BE_EMPTY: bool = <Self as $crate::args::StringType>::IS_TEXT;
-            fn read(json: &str) -> Option<Self> {
-                Self::new(&$crate::args::read_text(json)?).ok()
+            fn read_value(json: &str, mistakes: &mut $crate::args::Mistakes) -> Option<Self> {
+                let text = $crate::args::read_text(json);
+                $crate::args::note(text.and_then(|text| Self::new(&text).ok()), json, mistakes)
             }
             fn describe_values() -> $crate::wording::Words {
                 <Self as $crate::args::StringType>::ALLOWED.into()
@@ -219,7 +220,7 @@ macro_rules! __toolwarrant_object {
             fn describe_values() -> $crate::wording::Words {
                 "an object".into()
             }
-            fn read_parts(json: &str, mistakes: &mut $crate::args::Mistakes) -> Option<Self> {
+            fn read_value(json: &str, mistakes: &mut $crate::args::Mistakes) -> Option<Self> {
                 $crate::args::read_object(json, mistakes)
             }
         }

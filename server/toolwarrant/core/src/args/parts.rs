@@ -2,7 +2,7 @@
 //! as a string of JSON, which is read once as what it contains.
 
 use super::mistakes::Step;
-use super::{Argument, Arguments, Mistakes, NotAllowed, Nullable, Reader, Shown, add_value, names, read_text};
+use super::{Argument, Arguments, Mistakes, NotAllowed, Nullable, Reader, Shown, add_value, names, note, read_text};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ impl<T: Argument> Argument for Vec<T> {
     fn describe_values() -> Words {
         words!["a list, each item ", T::describe_values()]
     }
-    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         read_list::<T, Self>(json, usize::MAX, mistakes)
     }
 }
@@ -38,7 +38,7 @@ impl<T: Argument, const MAX: usize> Argument for AtMost<T, MAX> {
     fn describe_values() -> Words {
         words!["a list of at most ", MAX, ", each item ", T::describe_values()]
     }
-    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         read_list::<T, Self>(json, MAX, mistakes).map(Self)
     }
 }
@@ -71,7 +71,7 @@ fn read_list<T: Argument, L: Argument>(json: &str, max: usize, mistakes: &mut Mi
     let mut read = Vec::with_capacity(items.len());
     for (n, item) in items.iter().enumerate() {
         let from = mistakes.next();
-        read.extend(T::read_parts(item.get(), mistakes));
+        read.extend(T::read_value(item.get(), mistakes));
         mistakes.place(from, &Step::Item(n));
     }
     (read.len() == items.len()).then_some(read)
@@ -127,7 +127,7 @@ impl<V: Argument, const MAX: usize> Argument for FreeMap<V, MAX> {
     fn describe_values() -> Words {
         words!["an object of at most ", MAX, " members, each ", V::describe_values()]
     }
-    fn read_parts(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
         let text = unquote(json);
         let Some(members) = json::members(&text).filter(|members| members.len() <= MAX) else {
             add_value::<Self>(json, mistakes);
@@ -136,7 +136,7 @@ impl<V: Argument, const MAX: usize> Argument for FreeMap<V, MAX> {
         let (mut map, count) = (BTreeMap::new(), members.len());
         for (n, (name, value)) in members.into_iter().enumerate() {
             let (from, step) = (mistakes.next(), mistakes.step(&name, n));
-            let read = V::read_parts(value.get(), mistakes);
+            let read = V::read_value(value.get(), mistakes);
             mistakes.place(from, &step);
             match (map.entry(name.into_owned()), read) {
                 (Entry::Occupied(_), _) => mistakes.add_at(&step, || " is given more than once".into()),
@@ -171,8 +171,8 @@ impl<const MAX: usize> FreeJson<MAX> {
 
 impl<const MAX: usize> Argument for FreeJson<MAX> {
     const SHOWN: Shown = Shown::Digest;
-    fn read(json: &str) -> Option<Self> {
-        Self::new(&unquote(json)).ok()
+    fn read_value(json: &str, mistakes: &mut Mistakes) -> Option<Self> {
+        note(Self::new(&unquote(json)).ok(), json, mistakes)
     }
     fn describe_values() -> Words {
         words!["a JSON object of at most ", MAX, " bytes"]
