@@ -6,8 +6,8 @@ use crate::words::{self, advice};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use toolwarrant_reader::model::{
-    BodySpec, Contract, EffectSpec, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec,
-    TaskSpec, ToolSpec, ToolsetSpec,
+    BodySpec, Contract, EffectSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec,
+    ToolHints, ToolSpec, ToolsetSpec,
 };
 use toolwarrant_reader::{OUTCOME_UNKNOWN, ROLES, description, input_schema, instructions, output_schema, schema_text};
 
@@ -182,7 +182,7 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
     let hints = match &tool.effect {
         EffectSpec::Read | EffectSpec::ReadTask => quote!(READ),
         EffectSpec::Issue => quote!(ISSUE),
-        EffectSpec::Act(HintsSpec { destructive, idempotent, open_world, read_only: _ }) => {
+        EffectSpec::Act(ToolHints { destructive, idempotent, open_world, read_only: _ }) => {
             quote!(act(#destructive, #idempotent, #open_world))
         }
         EffectSpec::Task(_) => {

@@ -4,7 +4,7 @@
 //! choose the tool and to call it correctly. The schemas explain arguments, the message of a
 //! failure its remedy, and [`reference()`](crate::reference()) everything.
 
-use crate::model::{Contract, EffectSpec, ErrorCode, Field, HintsSpec, Kind, StringSpec, ToolSpec, Type};
+use crate::model::{Contract, EffectSpec, ErrorCode, Field, Kind, StringSpec, ToolHints, ToolSpec, Type};
 use crate::names::{fill_resource, noun};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
     let needs = if requires { ("needs_capability", &phrases.needs_capability) } else { ("needs", &phrases.needs) };
     let (effect, once, task) = match tool.effect {
         EffectSpec::Read | EffectSpec::ReadTask => (("read", &*phrases.read), "", ""),
-        EffectSpec::Act(HintsSpec { idempotent: true, .. }) => (("act", &*phrases.act), "", ""),
+        EffectSpec::Act(ToolHints { idempotent: true, .. }) => (("act", &*phrases.act), "", ""),
         EffectSpec::Act(_) => (("act", &*phrases.act), &*phrases.act_once, ""),
         EffectSpec::Issue => (("issue", ""), "", ""),
         EffectSpec::Task(_) => (("task", ""), "", &*phrases.task),

@@ -1,7 +1,7 @@
 //! The documents of a contract that people review. They depend on the contract alone, not on clock,
 //! environment or the order of files.
 
-use crate::model::{Contract, ErrorCode, HintsSpec, Http, ToolSpec};
+use crate::model::{Contract, ErrorCode, Http, ToolSpec};
 use crate::reference::{name_fields, states, table};
 use crate::{
     ContractRecord, description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences,
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
+use toolwarrant_common::{ListForm, ToolItem};
 
 const RECORD_HEAD: &str = "\
 # The record of the contract in force: every fact that a client, an application or an operator can rely on. `gen` writes it.
@@ -34,40 +35,13 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListForm {
-    Plain,
-    WithOutputs,
-}
-
 /// Returns exactly the bytes on the wire.
 #[must_use]
 pub fn list_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String {
-    let [name, title, description] =
-        [tool.name.clone(), tool.title.clone(), description(contract, tool)].map(Value::from);
     let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
-    let annotations = annotations(tool);
-    let (title, output) = match form {
-        ListForm::Plain => (String::new(), String::new()),
-        ListForm::WithOutputs => {
-            let output = tool.body.is_none().then(|| format!(",\"outputSchema\":{output}"));
-            (format!(",\"title\":{title}"), output.unwrap_or_default())
-        }
-    };
-    format!(
-        "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
-    )
-}
-
-fn annotations(tool: &ToolSpec) -> Value {
-    let HintsSpec { read_only, destructive, idempotent, open_world } = tool.hints();
-    json!({
-        "title": tool.title,
-        "readOnlyHint": read_only,
-        "destructiveHint": destructive,
-        "idempotentHint": idempotent,
-        "openWorldHint": open_world,
-    })
+    let (description, output) = (description(contract, tool), tool.body.is_none().then_some(&*output));
+    let ToolSpec { name, title, .. } = tool;
+    ToolItem { name, title, description: &description, input: &input, output, hints: tool.hints() }.item(form)
 }
 
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
@@ -78,7 +52,7 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
         "description": sentences::split(&description(contract, tool)),
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),
-        "annotations": annotations(tool),
+        "annotations": tool.hints().annotations(&tool.title),
     });
     if let (Some(_), Some(members)) = (&tool.body, shown.as_object_mut()) {
         members.shift_remove("outputSchema");

@@ -28,7 +28,7 @@ mod sentences;
 mod source;
 
 pub use describe::{describe_values, description};
-pub use documents::{ListForm, documents, list_item};
+pub use documents::{documents, list_item};
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{argument_schema, input_schema, output_schema, schema_text, type_schema};
 pub use names::{is_keyword, pascal, snake};
@@ -39,6 +39,7 @@ pub use report::{Problem, Report};
 pub use rules::{FALLBACK, OUTCOME_UNKNOWN, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 pub use source::{ACCEPTED, RELEASED};
+pub use toolwarrant_common::ListForm;
 
 use std::path::Path;
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+pub use toolwarrant_common::ToolHints;
 
 #[derive(Debug)]
 pub struct Contract {
@@ -354,26 +355,14 @@ impl ToolSpec {
 
     /// Treats every tool but an act as one that reaches beyond this server.
     #[must_use]
-    pub fn hints(&self) -> HintsSpec {
-        let hints = HintsSpec { read_only: false, destructive: false, idempotent: false, open_world: true };
+    pub fn hints(&self) -> ToolHints {
         match &self.effect {
-            EffectSpec::Read | EffectSpec::ReadTask => HintsSpec { read_only: true, idempotent: true, ..hints },
+            EffectSpec::Read | EffectSpec::ReadTask => ToolHints::READ,
             EffectSpec::Act(declared) => *declared,
-            EffectSpec::Issue => hints,
-            EffectSpec::Task(task) => {
-                let idempotent = task.cases.iter().all(|(_, terms)| terms.idempotent);
-                HintsSpec { destructive: true, idempotent, ..hints }
-            }
+            EffectSpec::Issue => ToolHints::ISSUE,
+            EffectSpec::Task(task) => ToolHints::task(task.cases.iter().all(|(_, terms)| terms.idempotent)),
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HintsSpec {
-    pub read_only: bool,
-    pub destructive: bool,
-    pub idempotent: bool,
-    pub open_world: bool,
 }
 
 #[derive(Debug)]
@@ -395,7 +384,7 @@ pub enum EffectSpec {
     /// The framework does it without a handler.
     ReadTask,
     /// It changes something at once, and nothing verifies it.
-    Act(HintsSpec),
+    Act(ToolHints),
     Issue,
     Task(TaskSpec),
 }

@@ -7,7 +7,7 @@ mod written;
 use super::require::{at, tools_of};
 use super::words::Words;
 use crate::describe::{description, lines};
-use crate::documents::{ListForm, list_item};
+use crate::documents::list_item;
 use crate::model::{Contract, Phrases, ReadersSpec, ToolSpec, ToolsetSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
@@ -17,7 +17,7 @@ use crate::source::{ERRORS, SERVICE};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
-use toolwarrant_common::{find_deceiving, nearest};
+use toolwarrant_common::{ListForm, find_deceiving, nearest};
 use written::{ContractText, collect_texts, own_texts, vocabulary};
 
 pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {

@@ -13,7 +13,7 @@ use super::derived::FIELDS;
 use super::require::{require_distinct, require_text, require_wire_name};
 use super::types::FieldPlace;
 use crate::model::{
-    Domain, EffectSpec, ErrorCode, Example, Field, HintsSpec, Kind, NamedType, TargetSpec, ToolSpec, Type,
+    Domain, EffectSpec, ErrorCode, Example, Field, Kind, NamedType, TargetSpec, ToolHints, ToolSpec, Type,
 };
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::{Report, Source};
@@ -353,7 +353,7 @@ impl Lowering<'_> {
             ("upstream_unavailable", target.is_some()),
             ("overloaded", true),
             ("internal", true),
-            (OUTCOME_UNKNOWN, matches!(effect, EffectSpec::Act(HintsSpec { idempotent: false, .. }))),
+            (OUTCOME_UNKNOWN, matches!(effect, EffectSpec::Act(ToolHints { idempotent: false, .. }))),
         ];
         let mut errors: Vec<_> =
             roles.iter().filter(|(_, derived)| *derived).filter_map(|(role, _)| self.role(role)).collect();

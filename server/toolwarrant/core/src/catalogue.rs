@@ -2,12 +2,14 @@
 //! contract. Start at [`Catalogue`].
 
 pub use super::permissions::PermissionSet;
+pub use toolwarrant_common::ToolHints;
 
 use super::advice::Advice;
 use super::args::{ArgumentErrors, StringRule};
 use super::report::UpstreamReport;
 use super::revision::Revision;
 use toolwarrant_base::wording::Words;
+use toolwarrant_common::ToolItem;
 
 /// A whole contract.
 #[derive(Debug)]
@@ -228,30 +230,10 @@ impl ToolDef {
     pub const fn acts_once(&self) -> bool {
         self.acts && !self.hints.idempotent
     }
-}
 
-/// The hints of `tools/list`, as MCP defines them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToolHints {
-    pub read_only: bool,
-    pub destructive: bool,
-    pub idempotent: bool,
-    pub open_world: bool,
-}
-
-impl ToolHints {
-    pub const READ: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: true };
-
-    pub const ISSUE: Self = Self { read_only: false, idempotent: false, ..Self::READ };
-
-    #[must_use]
-    pub const fn act(destructive: bool, idempotent: bool, open_world: bool) -> Self {
-        Self { read_only: false, destructive, idempotent, open_world }
-    }
-
-    #[must_use]
-    pub const fn task(idempotent: bool) -> Self {
-        Self::act(true, idempotent, true)
+    pub(crate) fn listed(&self) -> ToolItem<'_> {
+        let Self { name, title, description, input_schema: input, output_schema, body, hints, .. } = *self;
+        ToolItem { name, title, description, input, output: body.is_none().then_some(output_schema), hints }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::lowering::{Arguments, Lowering};
 use crate::lower::derived::{field_with_doc, idempotency_key, make_type, ours, plain, task_status};
 use crate::lower::require::{at, list_missing};
-use crate::model::{EffectSpec, Field, HintsSpec, Kind, NamedType, PolicySpec, TargetSpec, TaskSpec, Type};
+use crate::model::{EffectSpec, Field, Kind, NamedType, PolicySpec, TargetSpec, TaskSpec, ToolHints, Type};
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl Lowering<'_> {
     }
 
     /// Returns `None` for a tool that is no act.
-    fn hints(&mut self, tool: &raw::Tool) -> Option<HintsSpec> {
+    fn hints(&mut self, tool: &raw::Tool) -> Option<ToolHints> {
         let raw::Tool { effect, destructive, idempotent, open_world, .. } = tool;
         let written = [("destructive", destructive), ("idempotent", idempotent), ("open_world", open_world)];
         if **effect != EffectName::Act {
@@ -45,7 +45,7 @@ impl Lowering<'_> {
         }
         if let (Some(destructive), Some(idempotent), Some(open_world)) = (destructive, idempotent, open_world) {
             let [destructive, idempotent, open_world] = [destructive, idempotent, open_world].map(|flag| **flag);
-            return Some(HintsSpec { read_only: false, destructive, idempotent, open_world });
+            return Some(ToolHints { read_only: false, destructive, idempotent, open_world });
         }
         let lacks = written.map(|(key, flag)| (key, flag.is_none()));
         let help = "if you are not sure, write `destructive = true`, `idempotent = false` and `open_world = true`";

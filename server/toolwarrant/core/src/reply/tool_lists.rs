@@ -1,9 +1,9 @@
 //! The view of tools in `tools/list`.
 
-use crate::catalogue::{ToolDef, ToolHints};
+use crate::catalogue::ToolDef;
 use crate::revision::Revision;
 use bytes::Bytes;
-use serde_json::{Value, json};
+use toolwarrant_common::{ListForm, ToolItem};
 
 /// JSON lists.
 #[derive(Clone, Debug)]
@@ -23,9 +23,13 @@ impl ToolLists {
             format!("[{}]", items.join(",")).into()
         };
         Self {
-            plain: list(&|tool| describe_tool(tool, false, false)),
-            with_outputs: list(&|tool| describe_tool(tool, true, true)),
-            followed: list(&|tool| describe_tool(tool, true, tool.task.is_none())),
+            plain: list(&|tool| tool.listed().item(ListForm::Plain)),
+            with_outputs: list(&|tool| tool.listed().item(ListForm::WithOutputs)),
+            followed: list(&|tool| {
+                let listed = tool.listed();
+                let output = listed.output.filter(|_| tool.task.is_none());
+                ToolItem { output, ..listed }.item(ListForm::WithOutputs)
+            }),
         }
     }
 
@@ -36,22 +40,4 @@ impl ToolLists {
             (true, true) => &self.followed,
         }
     }
-}
-
-fn describe_tool(tool: &ToolDef, titled: bool, with_output: bool) -> String {
-    let ToolHints { read_only, destructive, idempotent, open_world } = tool.hints;
-    let annotations = json!({
-        "title": tool.title,
-        "readOnlyHint": read_only,
-        "destructiveHint": destructive,
-        "idempotentHint": idempotent,
-        "openWorldHint": open_world,
-    });
-    let [name, title, description] = [tool.name, tool.title, tool.description].map(Value::from);
-    let ToolDef { input_schema: input, output_schema: output, .. } = tool;
-    let title = if titled { format!(",\"title\":{title}") } else { String::new() };
-    let output = if with_output && tool.body.is_none() { format!(",\"outputSchema\":{output}") } else { String::new() };
-    format!(
-        "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
-    )
 }
