@@ -11,6 +11,9 @@ const LISTED: usize = 500;
 const SHOWN: usize = 30_000;
 const MISSING: &str = "the share has no such file";
 
+/// The folder of a share.
+type Root = Target<PathBuf>;
+
 /// Each folder in it is a share.
 pub struct Files(pub PathBuf);
 
@@ -44,9 +47,8 @@ fn entry(file: &Path) -> Option<FileEntry> {
 /// Returns `None` if an old text does not stand exactly once.
 fn replace(text: String, edits: &[Edit]) -> Option<String> {
     edits.iter().try_fold(text, |text, Edit { old_text, new_text }| {
-        let mut found = text.match_indices(old_text.as_str());
-        let (Some(_), None) = (found.next(), found.next()) else { return None };
-        Some(text.replacen(old_text.as_str(), new_text.as_str(), 1))
+        let is_single = text.matches(old_text.as_str()).count() == 1;
+        is_single.then(|| text.replacen(old_text.as_str(), new_text.as_str(), 1))
     })
 }
 
@@ -54,8 +56,7 @@ fn replace(text: String, edits: &[Edit]) -> Option<String> {
 fn overwrite(file: &Path, text: &str) -> io::Result<()> {
     // No client can name it.
     let next = file.with_extension("~");
-    fs::write(&next, text)?;
-    fs::rename(next, file)
+    fs::write(&next, text).and_then(|()| fs::rename(next, file))
 }
 
 fn is_changeable(share: &Path) -> bool {
@@ -76,24 +77,20 @@ impl Resource<ShareId> for Files {
 }
 
 impl FilesTools for Files {
-    async fn list_files(
-        &self,
-        _: &Call<'_>,
-        share: &Target<PathBuf>,
-        ListFilesArgs { share_id }: ListFilesArgs,
-    ) -> Result<Reply<Share>, ListFilesError> {
-        let files = fs::read_dir(&**share).map_err(|why| ListFilesError::Internal(why.to_string().into()))?;
+    async fn list_files(&self, _: &Call<'_>, at: &Root, args: ListFilesArgs) -> Result<Reply<Share>, ListFilesError> {
+        let files = fs::read_dir(&**at).map_err(|why| ListFilesError::Internal(why.to_string().into()))?;
         let files = files.flatten().filter_map(|file| entry(&file.path())).take(LISTED).collect();
-        Ok(Share { share_id, files, capabilities: ShareCapabilities { change: is_changeable(share) } }.into())
+        let capabilities = ShareCapabilities { change: is_changeable(at) };
+        Ok(Share { share_id: args.share_id, files, capabilities }.into())
     }
 
     async fn read_text_file(
         &self,
         _: &Call<'_>,
-        share: &Target<PathBuf>,
+        at: &Root,
         ReadTextFileArgs { name, from, .. }: ReadTextFileArgs,
     ) -> Result<Reply<FilePart>, ReadTextFileError> {
-        let text = find(share, &name).and_then(|file| fs::read_to_string(file).ok());
+        let text = find(at, &name).and_then(|file| fs::read_to_string(file).ok());
         let text = text.ok_or_else(|| ReadTextFileError::NoSuchFile { what: MISSING.into() })?;
         let (mut content, mut next) = (String::new(), None);
         for (number, line) in (1..).zip(text.split_inclusive('\n')).skip_while(|(number, _)| *number < from) {
@@ -109,36 +106,26 @@ impl FilesTools for Files {
     async fn look_at_picture(
         &self,
         _: &Call<'_>,
-        share: &Target<PathBuf>,
+        at: &Root,
         LookAtPictureArgs { name, .. }: LookAtPictureArgs,
     ) -> Result<Reply<PictureFile>, LookAtPictureError> {
         let missing = |what: &'static str| LookAtPictureError::NoSuchFile { what: what.into() };
-        let bytes = find(share, &name).and_then(|file| fs::read(file).ok()).ok_or_else(|| missing(MISSING))?;
+        let bytes = find(at, &name).and_then(|file| fs::read(file).ok()).ok_or_else(|| missing(MISSING))?;
         let picture = Picture::read(bytes).await.map_err(|_| missing("the picture is broken or too large"))?;
         Ok(PictureFile { name, picture }.into())
     }
 
-    async fn edit_file(
-        &self,
-        _: &Call<'_>,
-        share: &Target<PathBuf>,
-        EditFileArgs { name, edits, .. }: EditFileArgs,
-    ) -> Result<Reply<FileEntry>, EditFileError> {
+    async fn edit_file(&self, _: &Call<'_>, at: &Root, args: EditFileArgs) -> Result<Reply<FileEntry>, EditFileError> {
         let missing = || EditFileError::NoSuchFile { what: MISSING.into() };
-        let file = find(share, &name).ok_or_else(missing)?;
+        let file = find(at, &args.name).ok_or_else(missing)?;
         let text = fs::read_to_string(&file).map_err(|_| missing())?;
-        let text = replace(text, &edits)
+        let text = replace(text, &args.edits)
             .ok_or_else(|| EditFileError::NoSingleMatch { what: "an old text stands there never or twice".into() })?;
         overwrite(&file, &text).map_err(|why| EditFileError::Internal(why.to_string().into()))?;
         entry(&file).map(Reply::from).ok_or_else(missing)
     }
 
-    async fn write_file(
-        &self,
-        _: &Call<'_>,
-        _: &Target<PathBuf>,
-        args: WriteFileArgs,
-    ) -> Result<Command, WriteFileError> {
+    async fn write_file(&self, _: &Call<'_>, _: &Root, args: WriteFileArgs) -> Result<Command, WriteFileError> {
         Ok(Command::WriteFile(args))
     }
 }
@@ -146,9 +133,7 @@ impl FilesTools for Files {
 impl Executor for Files {
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            let Some((file, text)) = self.order(write) else {
-                return Sent::NotSent("the share has no place for it".into());
-            };
+            let Some((file, text)) = self.order(write) else { return Sent::NotSent("it has no place".into()) };
             match leave.confirm().map(|()| overwrite(&file, text.as_str())) {
                 Ok(Ok(())) => Sent::Ok,
                 Ok(Err(why)) => Sent::Err(why.to_string().into()),
