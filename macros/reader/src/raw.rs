@@ -116,8 +116,7 @@ tables!(
         /// A `brief`.
         brief: Option<At<u32>>,
     }
-    /// `[phrase]`: sentences that several tools share. A placeholder in braces stands for a name or
-    /// a number of the contract.
+    /// `[phrase]`: shared sentences. `{NAME}` stands for a name or a number of the contract.
     Phrase {
         /// Descriptions: the permission that a tool needs.
         needs: Option<At<String>>,
@@ -212,12 +211,10 @@ tables!(
         meaning: Option<At<String>>,
         /// The next step.
         next_step: Option<At<String>>,
-        /// The next step by the platform's report, in place of `next_step`:
-        /// `reported.not_sent = "..."`.
+        /// In place of `next_step`, by the platform's report: `reported.not_sent = "..."`.
         reported: Option<Named<At<String>>>,
     }
-    /// `[error.CODE]`. An error with a role takes each key that it leaves out from the framework's
-    /// error.
+    /// `[error.CODE]`. One with a role takes the keys that it leaves out from the framework's.
     Error {
         /// The role by which the framework finds it.
         role: Option<At<String>>,
@@ -296,8 +293,7 @@ tables!(
         /// in flight at an upgrade have these names. Clients never see or use them.
         formerly: Option<At<FormerNames>>,
     }
-    /// `[[tool]]`. For the tool that reads tasks, the framework has defaults for the texts that it
-    /// leaves out.
+    /// `[[tool]]`. The framework has the texts that the tool that reads tasks leaves out.
     Tool {
         /// Its name on the wire.
         name: At<String>,
