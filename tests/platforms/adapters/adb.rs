@@ -16,6 +16,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 use toolwarrant::handler::Flag;
@@ -64,6 +66,18 @@ impl Rack {
             ..AdbSettings::every_phone()
         };
         Adb::new(name(), settings, self.readings(), &files(), (clock.clone(), &Random::System))
+    }
+
+    /// Runs a command on the first phone that this server does not know of.
+    async fn run_on_phone(&self, script: &str) -> String {
+        let mut stream = TcpStream::connect(self.platform.adb()).await.expect("the double listens");
+        for service in [format!("host:transport:{}", self.codes[0]), format!("shell,v2,raw:{script}")] {
+            stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await.expect("sent");
+            stream.read_exact(&mut [0; 4]).await.expect("accepted");
+        }
+        let mut frames = Vec::new();
+        stream.read_to_end(&mut frames).await.expect("its end");
+        String::from_utf8_lossy(&frames).into_owned()
     }
 
     fn program(&self, action: &str) -> HostProgram {

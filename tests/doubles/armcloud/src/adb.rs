@@ -191,9 +191,13 @@ async fn run(
         tokio::try_join!(send_output(1, stdout, &to), send_output(2, stderr, &to))?;
         child.wait().await
     };
-    let status = tokio::select! {
-        status = end => status?,
-        ended = feed(from, stdin, waits, drops) => return ended,
+    let ended = tokio::select! {
+        status = end => status.map(Some),
+        ended = feed(from, stdin, waits, drops) => ended.map(|()| None),
+    };
+    let Ok(Some(status)) = ended else {
+        running.hang_up().await;
+        return ended.map(drop);
     };
     wait(faults.spoiling.stall).await;
     if faults.spoiling.cut.is_some() {

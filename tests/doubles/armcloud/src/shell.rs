@@ -11,7 +11,7 @@ use crate::tools::{ALWAYS, OF_THIS_MACHINE, Phone};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use anyhow::{Context as _, Result};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,14 @@ pub(crate) struct RunningScript<'a> {
     group: Pid,
     _folder: TempDir,
     _turn: SemaphorePermit<'a>,
+}
+
+impl RunningScript<'_> {
+    /// As adbd does it when the caller of a script goes away.
+    pub(crate) async fn hang_up(&mut self) {
+        let _ = kill_process(self.group, Signal::HUP);
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.child.wait()).await;
+    }
 }
 
 impl Drop for RunningScript<'_> {

@@ -119,6 +119,13 @@ async fn what_an_agent_opens_and_types_is_no_command_of_a_phone() {
         let listed = agent.call("elements", json!({})).await;
         assert_eq!(listed["code"], "screen_unreadable", "{listed}");
     }
+    // The last list is longer than the server reads, so the phone cannot send the whole of it.
+    let find = "for f in /data/local/tmp/.cloudphone-*;do [ -e $f ]||f=none;echo $f;done";
+    let removed = driver::wait_for(async || match agent.rack.run_on_phone(find).await {
+        found if found.contains("none") => Ok(()),
+        found => Err(found),
+    });
+    removed.await.expect("no list stays on the phone");
     agent.set(json!({"shell": {"value": "fails", "endpoint": "shell"}})).await;
     let failed = agent.call("type_text", json!({"text": "open-sesame"})).await;
     assert_eq!((&failed["code"], &failed["retryable"]), (&json!("outcome_unknown"), &json!(false)), "{failed}");

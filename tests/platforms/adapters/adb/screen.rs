@@ -8,8 +8,6 @@ use cloudphone::platforms::adb::{Adb, AdbPrograms};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use toolwarrant::tasks::{Leave, TaskId};
 use toolwarrant::{Clock, Timestamp};
 
@@ -42,16 +40,6 @@ impl Watched {
     async fn input(&self, input: Value) -> Result<(), ScreenError> {
         let input: ScreenInput = serde_json::from_value(input).expect("an input");
         self.adapter.screen(&self.phone).expect("each phone has a screen").input(&self.phone, &input).await
-    }
-
-    /// Runs a command that this server does not know of.
-    async fn run(&self, script: &str) {
-        let mut stream = TcpStream::connect(self.rack.platform.adb()).await.expect("the double listens");
-        for service in [format!("host:transport:{}", self.rack.codes[0]), format!("shell,v2,raw:{script}")] {
-            stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await.expect("sent");
-            stream.read_exact(&mut [0; 4]).await.expect("accepted");
-        }
-        stream.read_to_end(&mut Vec::new()).await.expect("its end");
     }
 
     /// Returns what `input` was given since the last call.
@@ -211,7 +199,7 @@ async fn inputs_arrive_as_they_are_and_no_text_is_in_a_command_or_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_phone_that_has_the_connection_is_neither_shown_nor_operated() {
     let (watched, mut seen) = (Watched::new().await, 0);
-    watched.run("echo 00112233445566778899aabbccddeeff >/data/local/tmp/.cloudphone").await;
+    watched.rack.run_on_phone("echo 00112233445566778899aabbccddeeff >/data/local/tmp/.cloudphone").await;
     let shown = watched.still().await.map(drop).map_err(|error| error.to_string());
     let taken = watched.input(json!({"key": "home"})).await.map_err(|error| error.to_string());
     for error in [shown, taken].map(|ended| ended.expect_err("refused")) {

@@ -50,9 +50,10 @@ const NO_SELECT_ALL: &str = "this phone has no command that selects all";
 const NO_LIST: &str = "the `uiautomator` of the phone lists nothing";
 const NO_APP: &str = "the phone has no such app, or none for such an address";
 
-/// A list needs a file. It fails on a screen that does not come to rest within 10 s.
-const LIST: &str = "f=/data/local/tmp/.cloudphone-$$;case $(uiautomator dump $f 2>&1) in *idle*)exit 48;;esac;\
-                    cat $f&&rm -f $f";
+/// A list needs a file, which is removed however the shell ends: adbd hangs up if the caller goes
+/// away. It fails on a screen that does not come to rest within 10 s.
+const LIST: &str = "f=/data/local/tmp/.cloudphone-$$;trap 'rm -f $f' 0;trap exit 1;\
+                    case $(uiautomator dump $f 2>&1) in *idle*)exit 48;;esac;cat $f";
 const MOVES: u8 = 48;
 
 /// The line is no part of a command, so the shell does not read it as one.
