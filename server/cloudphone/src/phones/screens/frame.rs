@@ -127,15 +127,16 @@ mod tests {
         assert!(SizedPicture::of(still(9, 9, |_, _| [0; 3]), 9).await.unwrap().is_black);
     }
 
-    /// A picture of noise is not compressed.
+    /// Noise is not compressed. It fills the upper half of a screen of today's size.
     #[tokio::test]
     async fn a_picture_leaves_room_in_an_answer_however_large_it_is() {
-        let mut random = toolwarrant_base::random::SplitMix(1);
-        let noise: Vec<u8> = (0..1_020 * 1_000 * 3).map(|_| random.below(256) as u8).collect();
-        let noise = Still::of_pixels(StillSize { width: 1_020, height: 1_000 }, &noise).unwrap();
-        assert!(noise.bytes().len() > BYTES_MAX);
-        let frame = SizedPicture::of(noise, 2_048).await.unwrap();
-        assert!(frame.png.len() <= BYTES_MAX && frame.size.width >= 600, "{} {:?}", frame.png.len(), frame.size);
+        let (size, mut random) = (StillSize { width: 1_080, height: 2_400 }, toolwarrant_base::random::SplitMix(1));
+        let mut pixels: Vec<u8> = (0..1_080 * 1_200 * 3).map(|_| random.below(256) as u8).collect();
+        pixels.resize(1_080 * 2_400 * 3, 200);
+        let whole = Still::of_pixels(size, &pixels).unwrap();
+        assert!(whole.bytes().len() > BYTES_MAX);
+        let frame = SizedPicture::of(whole, 2_400).await.unwrap();
+        assert!(frame.png.len() <= BYTES_MAX && frame.size.height >= 1_600, "{} {:?}", frame.png.len(), frame.size);
     }
 
     #[tokio::test]
