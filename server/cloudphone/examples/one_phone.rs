@@ -1,22 +1,23 @@
 //! Another platform: one phone, which does what it is asked. Written against the public interface
 //! of `cloudphone`.
 
+use async_trait::async_trait;
 use cloudphone::phones::contract::{Command, DeviceId, DeviceState, Proxy, ProxyScheme, SetProxyArgs};
 use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::port::{
     AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PhoneWrite, PlatformName,
-    Query, ReadPort, See, Through, Unreachable, WritePort,
+    ReadPort, See, Through, Unreachable, WritePort,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use toolwarrant::Setup;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::handler::Flag;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::Untrusted;
-use toolwarrant::{BoxFuture, Setup};
 
 fn main() -> ExitCode {
     program::<OwnFlags>().run(|Setup { flags, clock, passes, .. }| {
@@ -92,42 +93,39 @@ impl ReadPort for OnePhone {
     }
 }
 
+#[async_trait]
 impl WritePort for OnePhone {
     fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }
 
-    fn send<'a>(&'a self, _: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move {
-            if let Err(why) = leave.confirm() {
-                return Sent::NotSent(why);
-            }
-            match command {
-                Command::SetProxy(set) => self.set_proxy(Some(set.clone())),
-                Command::ClearProxy(_) => self.set_proxy(None),
-                Command::SetPower(_) => Sent::NotSent("it is always on".into()),
-            }
-        })
+    async fn send(&self, _: TaskId, command: &Command, leave: Leave) -> Sent {
+        if let Err(why) = leave.confirm() {
+            return Sent::NotSent(why);
+        }
+        match command {
+            Command::SetProxy(set) => self.set_proxy(Some(set.clone())),
+            Command::ClearProxy(_) => self.set_proxy(None),
+            Command::SetPower(_) => Sent::NotSent("it is always on".into()),
+        }
     }
 
-    fn look_up<'a>(&'a self, _: &'a DeviceId, _: TaskId, _: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        Box::pin(async { Ok(None) })
+    async fn look_up(&self, _: &DeviceId, _: TaskId, _: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        Ok(None)
     }
 
-    fn exits<'a>(&'a self, _: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
+    async fn exits(&self, _: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
         let seen = |proxy: Option<SetProxyArgs>| -> Result<IpAddr, Unreachable> {
             let address = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
             address.parse().map_err(|_| Unreachable(format!("{address} is no address").into()))
         };
         let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
-        Box::pin(async move {
-            let (ordinary, direct) = (seen(self.proxy())?, seen(None).ok());
-            Ok(Exits { direct, ..Exits::of(ordinary, through?) })
-        })
+        let (ordinary, direct) = (seen(self.proxy())?, seen(None).ok());
+        Ok(Exits { direct, ..Exits::of(ordinary, through?) })
     }
 
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async { Ok(PhoneStart { value: "the only one".to_owned(), on: None, age: None }) })
+    async fn boot_id(&self, _: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        Ok(PhoneStart { value: "the only one".to_owned(), on: None, age: None })
     }
 }
 

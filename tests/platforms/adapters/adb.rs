@@ -7,6 +7,7 @@ mod screen;
 use super::{Lab, files};
 use crate::harness::program::binary;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
+use async_trait::async_trait;
 use cloudphone::adapter_kit::host_program::HostProgram;
 use cloudphone::phones::contract::{DeviceId, DeviceState};
 use cloudphone::phones::port::{CheckPort, Platform, PlatformName, ReadPort, WritePort};
@@ -21,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 use toolwarrant::handler::Flag;
-use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
+use toolwarrant::{Clock, Random, Timestamp};
 
 /// The ratio of the service's time to the double's.
 const FASTER: u32 = 5;
@@ -141,6 +142,7 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     }
 }
 
+#[async_trait]
 impl Double for Rack {
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
         let programs = || AdbPrograms {
@@ -155,62 +157,56 @@ impl Double for Rack {
         (name(), self.adapter.get_or_init(|| self.make(clock, programs())).clone())
     }
 
-    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>> {
-        Box::pin(async {
-            self.wait_until_listed().await;
-            self.codes.iter().map(|code| (id(code), code.clone())).collect()
-        })
+    async fn phones(&self) -> Vec<(DeviceId, String)> {
+        self.wait_until_listed().await;
+        self.codes.iter().map(|code| (id(code), code.clone())).collect()
     }
 
     fn lacks(&self, operation: Operation) -> bool {
         operation == Operation::Session
     }
 
-    fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
-        Box::pin(async move {
-            let switches = match (fault, operation, self.codes.last()) {
-                (Mishap::ChangesPlaces, Operation::Restart, Some(spare)) => {
-                    json!({"adb_swaps_with": spare, "effect": "never"})
-                }
-                _ => switches(operation, fault)?,
-            };
-            self.wait_until_listed().await;
-            self.addresses.get_or_init(|| self.read_addresses()).await;
-            // The last phone is never staged.
-            let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
-            let id = id(code);
-            self.record(&id).await;
-            if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
-                self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
-                self.own_adapter().read_anew(&id).await.expect("the server answers");
+    async fn stage(&self, operation: Operation, fault: Mishap) -> Option<DeviceId> {
+        let switches = match (fault, operation, self.codes.last()) {
+            (Mishap::ChangesPlaces, Operation::Restart, Some(spare)) => {
+                json!({"adb_swaps_with": spare, "effect": "never"})
             }
-            self.platform.switch(Some(code), &switches).await;
-            if switches.get("own_address").is_some() {
-                self.read_address(&id).await;
-            }
-            if fault == Mishap::CannotBeRead {
-                self.own_adapter().read_anew(&id).await.expect("the server answers");
-            }
-            Some(id)
-        })
+            _ => switches(operation, fault)?,
+        };
+        self.wait_until_listed().await;
+        self.addresses.get_or_init(|| self.read_addresses()).await;
+        // The last phone is never staged.
+        let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
+        let id = id(code);
+        self.record(&id).await;
+        if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
+            self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
+            self.own_adapter().read_anew(&id).await.expect("the server answers");
+        }
+        self.platform.switch(Some(code), &switches).await;
+        if switches.get("own_address").is_some() {
+            self.read_address(&id).await;
+        }
+        if fault == Mishap::CannotBeRead {
+            self.own_adapter().read_anew(&id).await.expect("the server answers");
+        }
+        Some(id)
     }
 
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
+    async fn deeds(&self, id: &DeviceId) -> Vec<PhoneDeed> {
         let code = id.as_str().strip_prefix("rack-").expect("a phone of the rack").to_uppercase();
-        Box::pin(async move { super::deeds(&self.platform, &code).await })
+        super::deeds(&self.platform, &code).await
     }
 
-    fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            const MOMENT: Duration = Duration::from_millis(20);
-            // While the machine is so busy that phones do not answer, their readings have time.
-            let spare = id(self.codes.last().expect("a phone"));
-            if self.own_adapter().is_unread() {
-                return sleep(MOMENT).await;
-            }
-            let _ = tokio::join!(sleep(MOMENT), self.own_adapter().boot_id(&spare));
-            clock.advance(MOMENT * FASTER);
-        })
+    async fn pass(&self, clock: &Clock) {
+        const MOMENT: Duration = Duration::from_millis(20);
+        // While the machine is so busy that phones do not answer, their readings have time.
+        let spare = id(self.codes.last().expect("a phone"));
+        if self.own_adapter().is_unread() {
+            return sleep(MOMENT).await;
+        }
+        let _ = tokio::join!(sleep(MOMENT), self.own_adapter().boot_id(&spare));
+        clock.advance(MOMENT * FASTER);
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{Lab, files};
 use crate::harness::double::KEYS;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
+use async_trait::async_trait;
 use cloudphone::adapter_kit::guard::GuardLimits;
 use cloudphone::phones::contract::{Command, DeviceId, DeviceState, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{Found, Platform, PlatformName, ReadPort, WritePort};
@@ -15,9 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::time::sleep;
+use toolwarrant::Clock;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
-use toolwarrant::{BoxFuture, Clock};
 
 /// More than the cases.
 const PADS: u32 = 1_024;
@@ -117,6 +118,7 @@ fn keep_wall(clock: &Clock) {
     clock.shift_wall(now.as_millis() as i64 - clock.wall().0 as i64);
 }
 
+#[async_trait]
 impl Double for Account {
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
         keep_wall(clock);
@@ -151,56 +153,50 @@ impl Double for Account {
         (name, made.clone())
     }
 
-    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>> {
-        Box::pin(async {
-            self.wait_until_listed().await;
-            let state = self.platform.get("state").await.expect("a state");
-            let phone = |pad: &Value| {
-                let [code, name] = ["pad_code", "name"].map(|key| pad[key].as_str().expect("a text"));
-                (id(code), name.to_owned())
-            };
-            state["pads"].as_array().expect("pads").iter().map(phone).collect()
-        })
+    async fn phones(&self) -> Vec<(DeviceId, String)> {
+        self.wait_until_listed().await;
+        let state = self.platform.get("state").await.expect("a state");
+        let phone = |pad: &Value| {
+            let [code, name] = ["pad_code", "name"].map(|key| pad[key].as_str().expect("a text"));
+            (id(code), name.to_owned())
+        };
+        state["pads"].as_array().expect("pads").iter().map(phone).collect()
     }
 
-    fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
-        Box::pin(async move {
-            let switches = switches(operation, fault)?;
-            self.wait_until_listed().await;
-            let adapter = self.own_adapter();
-            let code = match operation {
-                Operation::Shutdown | Operation::Boot | Operation::BootStopped => {
-                    self.timing().nth(self.timing.fetch_add(1, Relaxed))
-                }
-                _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
-            };
-            let code = code.expect("there are more pads than cases");
-            let id = id(code);
-            if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
-                self.shut_down(&id).await;
+    async fn stage(&self, operation: Operation, fault: Mishap) -> Option<DeviceId> {
+        let switches = switches(operation, fault)?;
+        self.wait_until_listed().await;
+        let adapter = self.own_adapter();
+        let code = match operation {
+            Operation::Shutdown | Operation::Boot | Operation::BootStopped => {
+                self.timing().nth(self.timing.fetch_add(1, Relaxed))
             }
-            self.platform.switch(Some(code), &switches).await;
-            // The server uses a reading for two seconds, and so perhaps one from before the fault.
-            adapter.read_anew(&id).await.expect("the platform answers");
-            self.staged.lock().expect("no panic").push((operation, fault, code.clone()));
-            self.record(&id).await;
-            Some(id)
-        })
+            _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
+        };
+        let code = code.expect("there are more pads than cases");
+        let id = id(code);
+        if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
+            self.shut_down(&id).await;
+        }
+        self.platform.switch(Some(code), &switches).await;
+        // The server uses a reading for two seconds, and so perhaps one from before the fault.
+        adapter.read_anew(&id).await.expect("the platform answers");
+        self.staged.lock().expect("no panic").push((operation, fault, code.clone()));
+        self.record(&id).await;
+        Some(id)
     }
 
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
-        Box::pin(async move { super::deeds(&self.platform, &self.code(id)).await })
+    async fn deeds(&self, id: &DeviceId) -> Vec<PhoneDeed> {
+        super::deeds(&self.platform, &self.code(id)).await
     }
 
-    fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            const MOMENT: Duration = Duration::from_millis(20);
-            sleep(MOMENT).await;
-            // While the machine is so busy that scripts on the pads do not end, they have time.
-            self.platform.get("rest").await.expect("it answers");
-            clock.advance(MOMENT * FASTER);
-            keep_wall(clock);
-        })
+    async fn pass(&self, clock: &Clock) {
+        const MOMENT: Duration = Duration::from_millis(20);
+        sleep(MOMENT).await;
+        // While the machine is so busy that scripts on the pads do not end, they have time.
+        self.platform.get("rest").await.expect("it answers");
+        clock.advance(MOMENT * FASTER);
+        keep_wall(clock);
     }
 }
 

@@ -1,12 +1,13 @@
 //! The simulated phones, which are their own double.
 
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
+use async_trait::async_trait;
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction};
 use cloudphone::phones::port::{Platform, PlatformName, ReadPort};
 use cloudphone::platforms::simulator::{Part, Sim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use toolwarrant::{BoxFuture, Clock, Timestamp};
+use toolwarrant::{Clock, Timestamp};
 
 const PHONES: u32 = 5_000;
 
@@ -57,13 +58,14 @@ fn part(fault: Mishap) -> Option<Part> {
     })
 }
 
+#[async_trait]
 impl Double for Simulated {
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
         let sim = self.sim.get_or_init(|| Arc::new(Sim::new(1, PHONES, clock.clone(), &[0; 32])));
         (PlatformName::parse("phone").expect("a name"), sim.clone())
     }
 
-    fn phones(&self) -> BoxFuture<'_, Vec<(DeviceId, String)>> {
+    async fn phones(&self) -> Vec<(DeviceId, String)> {
         let ids: Vec<_> = (1..=PHONES).map(|n| format!("phone-{n:07}")).collect();
         let found = self.sim().find_all(&ids.iter().map(String::as_str).collect::<Vec<_>>()).expect("it is not cut");
         let mut phones: Vec<_> = found.iter().map(|phone| (phone.id.clone(), phone.name.as_str().to_owned())).collect();
@@ -72,30 +74,29 @@ impl Double for Simulated {
             Lie::OtherName => phones[0].1.push('x'),
             Lie::None | Lie::LacksRestart => {}
         }
-        Box::pin(async { phones })
+        phones
     }
 
     fn lacks(&self, operation: Operation) -> bool {
         self.lie == Lie::LacksRestart && operation == Operation::Restart
     }
 
-    fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
+    async fn stage(&self, operation: Operation, fault: Mishap) -> Option<DeviceId> {
         // Of the stopped phones, none has another fault.
         let part = match (operation, fault) {
             (Operation::BootStopped, Mishap::None) => Some(Part::Stopped),
             (Operation::BootStopped, _) => None,
             _ => part(fault),
         };
-        let phone = part.and_then(|part| {
+        part.and_then(|part| {
             let mut taken = self.taken.lock().expect("no panic");
             let nth = taken.entry(format!("{part:?}")).or_default();
             *nth += 1;
             self.sim().phones_of(part).nth(*nth - 1)
-        });
-        Box::pin(async { phone })
+        })
     }
 
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
+    async fn deeds(&self, id: &DeviceId) -> Vec<PhoneDeed> {
         let deeds = self.sim().deeds_of(id).into_iter().map(|deed| match deed {
             Command::SetProxy(args) => {
                 PhoneDeed::ProxySet { host: args.host.as_str().to_owned(), port: args.port.get() as u16 }
@@ -107,8 +108,7 @@ impl Double for Simulated {
                 PowerAction::Restart => PhoneDeed::Restarted,
             },
         });
-        let deeds = deeds.collect();
-        Box::pin(async { deeds })
+        deeds.collect()
     }
 }
 

@@ -1,14 +1,14 @@
 //! Phones behind a gate: each reading waits until the test lets it through.
 
+use async_trait::async_trait;
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use cloudphone::phones::port::{
-    CheckPort, Exits, Found, PhoneStart, PhoneWrite, PlatformName, Query, ReadPort, See, Session, SessionError,
-    Unreachable, WritePort,
+    CheckPort, Exits, Found, PhoneStart, PhoneWrite, PlatformName, ReadPort, See, Session, SessionError, Unreachable,
+    WritePort,
 };
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
@@ -30,6 +30,7 @@ impl Gate {
     }
 }
 
+#[async_trait]
 impl ReadPort for Gate {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.sim.page(after, limit, see)
@@ -39,37 +40,36 @@ impl ReadPort for Gate {
         self.sim.read(ids, see)
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move {
-            self.pass().await;
-            self.sim.read_anew(id).await
-        })
+    async fn read_anew(&self, id: &DeviceId) -> Found {
+        self.pass().await;
+        self.sim.read_anew(id).await
     }
 }
 
+#[async_trait]
 impl WritePort for Gate {
-    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        self.sim.session(id, mode)
+    async fn session(&self, id: &DeviceId, mode: SessionMode) -> Result<Session, SessionError> {
+        self.sim.session(id, mode).await
     }
 
     fn facts(&self, write: &PhoneWrite) -> Facts {
         self.sim.facts(write)
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
-        self.sim.send(request, command, leave)
+    async fn send(&self, request: TaskId, command: &Command, leave: Leave) -> Sent {
+        self.sim.send(request, command, leave).await
     }
 
-    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        self.sim.look_up(id, request, operation)
+    async fn look_up(&self, id: &DeviceId, task: TaskId, operation: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        self.sim.look_up(id, task, operation).await
     }
 
-    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        self.sim.exits(id, proxy)
+    async fn exits(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
+        self.sim.exits(id, proxy).await
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
-        self.sim.boot_id(id)
+    async fn boot_id(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        self.sim.boot_id(id).await
     }
 }
 

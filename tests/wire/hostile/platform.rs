@@ -1,16 +1,16 @@
 //! A hostile platform: simulated phones, with one text in each field that a vendor fills.
 
+use async_trait::async_trait;
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
 use cloudphone::phones::port::{
-    CheckPort, DeviceSnapshot, Exits, PhoneStart, PhoneWrite, PlatformName, Query, ReadPort, See, Session,
-    SessionError, Unreachable, WritePort,
+    CheckPort, DeviceSnapshot, Exits, PhoneStart, PhoneWrite, PlatformName, ReadPort, See, Session, SessionError,
+    Unreachable, WritePort,
 };
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Refusal, Sent, TaskId};
 use toolwarrant::text::Secret;
@@ -72,51 +72,46 @@ impl ReadPort for Hostile {
     }
 }
 
+#[async_trait]
 impl WritePort for Hostile {
     /// Gives a phone whose id ends with 1 a token of its own, and any other phone the platform's
     /// text.
-    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async move {
-            let refused = |_| SessionError::Refused(self.text.as_str().into());
-            let issued = self.sim.session(id, mode).await.map_err(|error| match error {
-                SessionError::Unreachable(_) => SessionError::Unreachable(Unreachable(self.text.as_str().into())),
-                SessionError::Refused(_) => refused(()),
-            })?;
-            let token = match id.as_str().ends_with('1') {
-                true => issued.token,
-                false => Secret::new(SessionToken::new(&self.text).map_err(|_| refused(()))?),
-            };
-            let url = format!("https://example.com/{}", self.text).parse().ok().map(Secret::new);
-            Ok(Session { token, url, expires_at: issued.expires_at })
-        })
+    async fn session(&self, id: &DeviceId, mode: SessionMode) -> Result<Session, SessionError> {
+        let refused = |_| SessionError::Refused(self.text.as_str().into());
+        let issued = self.sim.session(id, mode).await.map_err(|error| match error {
+            SessionError::Unreachable(_) => SessionError::Unreachable(Unreachable(self.text.as_str().into())),
+            SessionError::Refused(_) => refused(()),
+        })?;
+        let token = match id.as_str().ends_with('1') {
+            true => issued.token,
+            false => Secret::new(SessionToken::new(&self.text).map_err(|_| refused(()))?),
+        };
+        let url = format!("https://example.com/{}", self.text).parse().ok().map(Secret::new);
+        Ok(Session { token, url, expires_at: issued.expires_at })
     }
 
     fn facts(&self, write: &PhoneWrite) -> Facts {
         self.sim.facts(write)
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move { self.spoil(self.sim.send(request, command, leave).await) })
+    async fn send(&self, request: TaskId, command: &Command, leave: Leave) -> Sent {
+        self.spoil(self.sim.send(request, command, leave).await)
     }
 
-    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        Box::pin(async move {
-            let own = operation.and_then(|name| name.strip_prefix(&*self.text));
-            self.looked_up.fetch_add(usize::from(own.is_some()), Relaxed);
-            let known = self.unreachable(self.sim.look_up(id, request, own).await)?;
-            Ok(known.map(|sent| self.spoil(sent)))
-        })
+    async fn look_up(&self, id: &DeviceId, task: TaskId, operation: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        let own = operation.and_then(|name| name.strip_prefix(&*self.text));
+        self.looked_up.fetch_add(usize::from(own.is_some()), Relaxed);
+        let known = self.unreachable(self.sim.look_up(id, task, own).await)?;
+        Ok(known.map(|sent| self.spoil(sent)))
     }
 
-    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        Box::pin(async move { self.unreachable(self.sim.exits(id, proxy).await) })
+    async fn exits(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
+        self.unreachable(self.sim.exits(id, proxy).await)
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async move {
-            let start = self.unreachable(self.sim.boot_id(id).await)?;
-            Ok(PhoneStart { value: format!("{} {}", start.value, self.text), ..start })
-        })
+    async fn boot_id(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        let start = self.unreachable(self.sim.boot_id(id).await)?;
+        Ok(PhoneStart { value: format!("{} {}", start.value, self.text), ..start })
     }
 }
 

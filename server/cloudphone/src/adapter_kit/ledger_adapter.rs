@@ -4,9 +4,9 @@ use super::phone_ledger::refresh::Refresh;
 use super::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, Row, is_current};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{AtHand, DeviceSnapshot, Found, ReadPort, See, Unreachable};
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::BoxFuture;
 
 /// An adapter that has a ledger, and keeps it up to date.
 pub trait LedgerAdapter: Send + Sync + 'static {
@@ -54,6 +54,7 @@ fn look<A: LedgerAdapter>(adapter: &A, Listed { id, row, read_at }: &Listed<A::R
     Arc::clone(adapter.view(id, row, limits.as_ref()))
 }
 
+#[async_trait]
 impl<A: LedgerAdapter> ReadPort for A {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.ledger().page(after, limit, |rows| show(self, rows, see));
@@ -70,23 +71,21 @@ impl<A: LedgerAdapter> ReadPort for A {
         listed.map_or(AtHand::Nothing, |listed| AtHand::Then(look(self, &listed), listed.read_at))
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move {
-            let Some(known) = self.ledger().get(id) else {
-                let unread = || Unreachable("the platform was not listed yet".into());
-                return if self.ledger().is_known() { Ok(None) } else { Err(unread()) };
-            };
-            match self.reread(&known).await {
-                Ok(None) => Ok(self.ledger().get(id).map(|listed| look(self, &listed))),
-                Ok(view) => Ok(view),
-                Err(error) => {
-                    tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
-                    // The list finds out if the platform is back, or the phone gone.
-                    self.refresh().wake();
-                    Ok(Some(Arc::clone(self.view(id, &known.row, None))))
-                }
+    async fn read_anew(&self, id: &DeviceId) -> Found {
+        let Some(known) = self.ledger().get(id) else {
+            let unread = || Unreachable("the platform was not listed yet".into());
+            return if self.ledger().is_known() { Ok(None) } else { Err(unread()) };
+        };
+        match self.reread(&known).await {
+            Ok(None) => Ok(self.ledger().get(id).map(|listed| look(self, &listed))),
+            Ok(view) => Ok(view),
+            Err(error) => {
+                tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
+                // The list finds out if the platform is back, or the phone gone.
+                self.refresh().wake();
+                Ok(Some(Arc::clone(self.view(id, &known.row, None))))
             }
-        })
+        }
     }
 
     fn has_left(&self, id: &DeviceId) -> bool {
@@ -123,9 +122,10 @@ mod tests {
 
     struct Unlisted;
 
+    #[async_trait]
     impl Source<TestRow> for Unlisted {
-        fn list(&self) -> BoxFuture<'_, Result<Vec<TestRow>, Unreachable>> {
-            Box::pin(async { Err(Unreachable("it is down".into())) })
+        async fn list(&self) -> Result<Vec<TestRow>, Unreachable> {
+            Err(Unreachable("it is down".into()))
         }
     }
 

@@ -8,9 +8,10 @@
 
 use crate::phones::contract::DeviceId;
 use crate::phones::port::Unreachable;
+use async_trait::async_trait;
 use strum::{EnumString, IntoStaticStr, VariantArray};
+use toolwarrant::Random;
 use toolwarrant::base::hex;
-use toolwarrant::{BoxFuture, Random};
 
 /// In bytes, as platforms accept.
 pub const COMMAND_MAX: usize = 4_000;
@@ -19,8 +20,9 @@ pub const COMMAND_MAX: usize = 4_000;
 pub const OUTPUT_MAX: usize = 2_000;
 
 /// A platform that runs commands, with a deadline and without repeats.
+#[async_trait]
 pub trait Shell: Send + Sync {
-    fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>>;
+    async fn run(&self, id: &DeviceId, script: &str) -> Result<String, Unreachable>;
 }
 
 /// A program with which a phone makes requests, in the order in which a phone tries them.

@@ -24,18 +24,19 @@ pub use screen::{
 };
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 pub use start::PhoneStart;
-pub use unreachable::{Query, Unreachable};
+pub use unreachable::Unreachable;
 
 use super::contract::{Command, DeviceId, PowerAction, SessionMode, SessionToken, SetProxyArgs};
+use async_trait::async_trait;
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use toolwarrant::Timestamp;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::{Remark, Secret, WebUrl, Words};
-use toolwarrant::{BoxFuture, Timestamp};
 
 /// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
 /// lock.
@@ -51,6 +52,7 @@ impl<P: ReadPort + WritePort + CheckPort> Platform for P {}
 
 /// Reads the phones of a platform. Methods that are not async answer from memory. The adapter sets
 /// a deadline for the others.
+#[async_trait]
 pub trait ReadPort: Send + Sync + 'static {
     /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. The
     /// phone `after` may have disappeared.
@@ -73,8 +75,8 @@ pub trait ReadPort: Send + Sync + 'static {
     /// Reads one phone again, for a precondition. A phone that is known and cannot be read has no
     /// state, and its true flags become `Flag::Unreachable`. Default: the phone as a list shows
     /// it, for adapters whose lists are never old.
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move { Ok(self.find_all(&[id.as_str()])?.pop()) })
+    async fn read_anew(&self, id: &DeviceId) -> Found {
+        Ok(self.find_all(&[id.as_str()])?.pop())
     }
 
     /// Returns the phones that [`Self::page`] shows.
@@ -135,6 +137,7 @@ pub enum AtHand {
 
 /// Changes the phones of a platform, and takes the readings that verify a change. The adapter sets
 /// a deadline for every async method.
+#[async_trait]
 pub trait WritePort: Send + Sync + 'static {
     /// Returns the part of a proxy that the platform cannot express, such as a character in a
     /// password. It is a fragment for the client. Default: `None`.
@@ -151,8 +154,8 @@ pub trait WritePort: Send + Sync + 'static {
     /// Issues a screen session of the platform, which is valid for this phone and mode only. It is
     /// asked for phones without [`Self::screen`], and for all if this server has no page. Default:
     /// refuses, for platforms that issue none.
-    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(SessionError::Refused("this platform issues no sessions".into())) })
+    async fn session(&self, _: &DeviceId, _: SessionMode) -> Result<Session, SessionError> {
+        Err(SessionError::Refused("this platform issues no sessions".into()))
     }
 
     /// Returns what the platform can do if the answer to this write is lost, and what
@@ -162,36 +165,37 @@ pub trait WritePort: Send + Sync + 'static {
     /// Sends a command under this request id. Calls [`Leave::confirm`] right before the first byte
     /// leaves, and then sends without any other wait. Does not follow redirects and does not repeat
     /// the request.
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent>;
+    async fn send(&self, request: TaskId, command: &Command, leave: Leave) -> Sent;
 
-    /// Asks the platform for the outcome of a request on this phone, by its operation if there is
-    /// one. Returns `None` if the platform does not know the request.
-    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>>;
+    /// Asks the platform for the outcome of a task's request on this phone, by its operation if
+    /// there is one. Returns `None` if the platform does not know the request.
+    async fn look_up(&self, id: &DeviceId, task: TaskId, operation: Option<&str>) -> Result<Option<Sent>, Unreachable>;
 
     /// Makes an ordinary request on the phone, and requests explicitly through `proxy` if possible.
     /// Returns the addresses from which the requests were seen to come.
-    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits>;
+    async fn exits(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable>;
 
     /// Reads the latest start of the phone.
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart>;
+    async fn boot_id(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable>;
 
     /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
     /// `on` is the platform's own name of the phone. Default: does nothing, for adapters whose
     /// [`Self::facts`] do not depend on it.
-    fn note_restart<'a>(&'a self, _: &'a DeviceId, _on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async { Ok(()) })
+    async fn note_restart(&self, _: &DeviceId, _on: &str) -> Result<(), Unreachable> {
+        Ok(())
     }
 }
 
 /// Answers the operator: `platform check`, `platform list` and the monitor. The adapter sets a
 /// deadline for every async method.
+#[async_trait]
 pub trait CheckPort: Send + Sync + 'static {
     /// Returns the state for a monitor. Reads memory only.
     fn state(&self, name: &PlatformName) -> UpstreamState;
 
     /// Tests the account, such as credentials and clock, without any change. Default: no step.
-    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
-        Box::pin(async { Vec::new() })
+    async fn account(&self) -> Vec<Finding> {
+        Vec::new()
     }
 
     /// Returns the phones that are listed and not served, each with its reason. Reads memory only.
@@ -212,20 +216,20 @@ pub trait CheckPort: Send + Sync + 'static {
 
     /// Reads the address of the phone without a proxy again, which then counts as its own. Default:
     /// does nothing, for adapters that store no addresses.
-    fn renew_address<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async { Ok(()) })
+    async fn renew_address(&self, _: &DeviceId) -> Result<(), Unreachable> {
+        Ok(())
     }
 
     /// Records that a reading followed the effect of a command on this phone in both directions.
     /// Default: does nothing, for adapters whose [`WritePort::facts`] do not depend on it.
-    fn record<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async { Ok(()) })
+    async fn record(&self, _: Direction, _: &DeviceId) -> Result<(), Unreachable> {
+        Ok(())
     }
 
     /// Withdraws what [`Self::record`] recorded, because a reading on this phone did not follow a
     /// command. Default: does nothing.
-    fn withdraw<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async { Ok(()) })
+    async fn withdraw(&self, _: Direction, _: &DeviceId) -> Result<(), Unreachable> {
+        Ok(())
     }
 }
 

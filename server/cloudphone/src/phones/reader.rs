@@ -150,9 +150,9 @@ mod tests {
     use super::*;
     use crate::phones::contract::ScreenElement;
     use crate::phones::port::{ScreenInput, Unreachable};
+    use async_trait::async_trait;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use tokio::task::{JoinSet, yield_now};
-    use toolwarrant::BoxFuture;
 
     /// Draws a number that a test sets. `NONE` is a failure.
     #[derive(Default)]
@@ -165,30 +165,29 @@ mod tests {
 
     const NONE: u64 = u64::MAX;
 
+    #[async_trait]
     impl Screen for Counter {
-        fn still<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
-            Box::pin(async {
-                self.taken.fetch_add(1, Relaxed);
-                if let Some(clock) = &self.slow {
-                    clock.sleep_until(clock.now().plus(STILL_EVERY * 3)).await;
-                }
-                match self.drawn.load(Relaxed) {
-                    NONE => Err(Unreachable("no picture".into()).into()),
-                    drawn => Still::of_pixels(StillSize { width: 1, height: 1 }, &drawn.to_le_bytes()[..3]),
-                }
-            })
+        async fn still(&self, _: &DeviceId) -> Result<Still, ScreenError> {
+            self.taken.fetch_add(1, Relaxed);
+            if let Some(clock) = &self.slow {
+                clock.sleep_until(clock.now().plus(STILL_EVERY * 3)).await;
+            }
+            match self.drawn.load(Relaxed) {
+                NONE => Err(Unreachable("no picture".into()).into()),
+                drawn => Still::of_pixels(StillSize { width: 1, height: 1 }, &drawn.to_le_bytes()[..3]),
+            }
         }
 
-        fn input<'a>(&'a self, _: &'a DeviceId, _: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
-            Box::pin(async { Ok(()) })
+        async fn input(&self, _: &DeviceId, _: &ScreenInput) -> Result<(), ScreenError> {
+            Ok(())
         }
 
-        fn elements<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>> {
-            Box::pin(async { Ok(None) })
+        async fn elements(&self, _: &DeviceId) -> Result<Option<Vec<ScreenElement>>, ScreenError> {
+            Ok(None)
         }
 
-        fn sleeps<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>> {
-            Box::pin(async { Ok(false) })
+        async fn sleeps(&self, _: &DeviceId) -> Result<bool, Unreachable> {
+            Ok(false)
         }
     }
 

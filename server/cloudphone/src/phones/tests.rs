@@ -3,12 +3,12 @@
 use super::contract::{Command, DeviceId, DeviceState, SetProxyArgs};
 use super::port::{
     AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Found, Offers, Paces, PhoneStart, PhoneWrite,
-    PlatformName, Query, ReadPort, See, Through, Unreachable, WritePort,
+    PlatformName, ReadPort, See, Through, Unreachable, WritePort,
 };
+use async_trait::async_trait;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolwarrant::BoxFuture;
 use toolwarrant::handler::Flag;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
@@ -32,6 +32,7 @@ fn stage<T>(reading: Option<T>) -> Result<T, Unreachable> {
     reading.ok_or_else(|| Unreachable("the vendor's words".into()))
 }
 
+#[async_trait]
 impl ReadPort for Staged {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         if let Some(reads) = &self.reads {
@@ -56,46 +57,43 @@ impl ReadPort for Staged {
         self.reads.as_ref().map_or(AtHand::Nothing, |reads| reads.at_hand(id))
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
+    async fn read_anew(&self, id: &DeviceId) -> Found {
         match &self.reads {
-            Some(reads) => reads.read_anew(id),
-            None => Box::pin(async { Ok(self.find_all(&[id.as_str()])?.pop()) }),
+            Some(reads) => reads.read_anew(id).await,
+            None => Ok(self.find_all(&[id.as_str()])?.pop()),
         }
     }
 }
 
+#[async_trait]
 impl WritePort for Staged {
     fn facts(&self, _: &PhoneWrite) -> Facts {
         Facts::default()
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, _: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move { Sent::Pending(format!("{request} {command:?}")) })
+    async fn send(&self, request: TaskId, command: &Command, _: Leave) -> Sent {
+        Sent::Pending(format!("{request} {command:?}"))
     }
 
-    fn look_up<'a>(&'a self, _: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        self.asked.lock().unwrap().push((request, operation.map(str::to_owned)));
-        Box::pin(async { Ok(Some(Sent::Ok)) })
+    async fn look_up(&self, _: &DeviceId, task: TaskId, operation: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        self.asked.lock().unwrap().push((task, operation.map(str::to_owned)));
+        Ok(Some(Sent::Ok))
     }
 
-    fn exits<'a>(&'a self, _: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        Box::pin(async move {
-            if let Some(why) = self.unread {
-                return Err(Unreachable(why.into()));
-            }
-            let through = proxy.map(|_| stage(self.through)).transpose()?;
-            let through = through.map(|address| Through::Phone(address.parse().unwrap()));
-            Ok(Exits { direct: self.direct, ..Exits::of(stage(self.own)?.parse().unwrap(), through) })
-        })
+    async fn exits(&self, _: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
+        if let Some(why) = self.unread {
+            return Err(Unreachable(why.into()));
+        }
+        let through = proxy.map(|_| stage(self.through)).transpose()?;
+        let through = through.map(|address| Through::Phone(address.parse().unwrap()));
+        Ok(Exits { direct: self.direct, ..Exits::of(stage(self.own)?.parse().unwrap(), through) })
     }
 
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async {
-            let (value, on) =
-                stage(self.boot)?.split_once('@').map_or((stage(self.boot)?, None), |(value, on)| (value, Some(on)));
-            let (value, on) = (value.to_owned(), on.map(str::to_owned));
-            Ok(PhoneStart { value, on, age: self.age.map(Duration::from_secs) })
-        })
+    async fn boot_id(&self, _: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        let (value, on) =
+            stage(self.boot)?.split_once('@').map_or((stage(self.boot)?, None), |(value, on)| (value, Some(on)));
+        let (value, on) = (value.to_owned(), on.map(str::to_owned));
+        Ok(PhoneStart { value, on, age: self.age.map(Duration::from_secs) })
     }
 }
 

@@ -6,11 +6,12 @@
 
 use super::{PhoneLedger, Row};
 use crate::phones::port::Unreachable;
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::Timestamp;
 
 /// Between the beginnings of lists at rest. Even with the time that a list takes, no row that is
 /// shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
@@ -24,8 +25,9 @@ pub const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+#[async_trait]
 pub trait Source<R>: Send + Sync + 'static {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<R>, Unreachable>>;
+    async fn list(&self) -> Result<Vec<R>, Unreachable>;
 
     /// Returns the end of the source's own pause. The next list after a failure begins then, so
     /// that two pauses do not add up. By default the pauses of lists apply.

@@ -8,6 +8,7 @@ use super::*;
 use crate::adapter_kit::shell::tests::{LocalShell, phone};
 use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
 use crate::phones::port::PhoneStart;
+use async_trait::async_trait;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -16,7 +17,6 @@ use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
-use toolwarrant::BoxFuture;
 use toolwarrant::http::CallbackListener;
 use toolwarrant::tasks::{Provability, Verdict};
 use toolwarrant::text::Secret;
@@ -176,20 +176,19 @@ fn paths_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
     script.split(mark).skip(1).map(|rest| &rest[..33]).collect()
 }
 
+#[async_trait]
 impl Shell for StagedPhone {
-    fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move {
-            script.clone_into(&mut self.ran.lock().unwrap());
-            let base = self.url.as_str();
-            let through = paths_behind(script, &format!("' '{base}"));
-            for (path, askers) in through.iter().zip(self.through) {
-                self.ask(path, askers).await;
-            }
-            let ordinary = paths_behind(script, &format!("g curl c '{base}"));
-            self.ask(ordinary[0], self.ordinary).await;
-            let nonce = &script["echo ".len()..][..16];
-            Ok(format!("{nonce}<\n{}\n{nonce}>0.", self.prints))
-        })
+    async fn run(&self, _: &DeviceId, script: &str) -> Result<String, Unreachable> {
+        script.clone_into(&mut self.ran.lock().unwrap());
+        let base = self.url.as_str();
+        let through = paths_behind(script, &format!("' '{base}"));
+        for (path, askers) in through.iter().zip(self.through) {
+            self.ask(path, askers).await;
+        }
+        let ordinary = paths_behind(script, &format!("g curl c '{base}"));
+        self.ask(ordinary[0], self.ordinary).await;
+        let nonce = &script["echo ".len()..][..16];
+        Ok(format!("{nonce}<\n{}\n{nonce}>0.", self.prints))
     }
 }
 

@@ -11,6 +11,7 @@ use super::CallbackUrl;
 use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use crate::phones::port::Unreachable;
 use crate::phones::proxy_hosts::ProxyHosts;
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::io;
@@ -22,7 +23,6 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use toolwarrant::BoxFuture;
 use toolwarrant::http::Expected;
 use toolwarrant::text::Secret;
 
@@ -41,15 +41,11 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// A platform whose phones open connections, with a deadline.
+#[async_trait]
 pub trait Dial: Send + Sync {
     /// Connects a phone to a host, which is resolved there. If it cannot be reached, the connection
     /// may also just end.
-    fn dial<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>>;
+    async fn dial(&self, id: &DeviceId, host: &str, port: u16) -> Result<DialedConnection, Unreachable>;
 }
 
 pub(super) async fn ask_from_phone(

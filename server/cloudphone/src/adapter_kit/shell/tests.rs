@@ -1,6 +1,7 @@
 //! Scripts in the real `/bin/sh`, and changes to an output on its way.
 
 use super::*;
+use async_trait::async_trait;
 use proptest::prelude::*;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -21,23 +22,22 @@ impl LocalShell {
     }
 }
 
+#[async_trait]
 impl Shell for LocalShell {
-    fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
+    async fn run(&self, _: &DeviceId, script: &str) -> Result<String, Unreachable> {
         self.ran.lock().unwrap().push(script.to_owned());
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(script).env_clear().env("PATH", &self.programs).stdin(Stdio::null());
-        Box::pin(async move {
-            // The end of the shell counts, even if what it has started goes on.
-            let run = move || {
-                let mut output = tempfile::tempfile().expect("a file");
-                command.stdout(output.try_clone().expect("a file")).stderr(Stdio::null());
-                command.status().expect("a shell");
-                output.rewind().expect("its start");
-                let mut text = String::new();
-                output.read_to_string(&mut text).map(|_| text).expect("text")
-            };
-            Ok((self.way)(tokio::task::spawn_blocking(run).await.expect("it runs")))
-        })
+        // The end of the shell counts, even if what it has started goes on.
+        let run = move || {
+            let mut output = tempfile::tempfile().expect("a file");
+            command.stdout(output.try_clone().expect("a file")).stderr(Stdio::null());
+            command.status().expect("a shell");
+            output.rewind().expect("its start");
+            let mut text = String::new();
+            output.read_to_string(&mut text).map(|_| text).expect("text")
+        };
+        Ok((self.way)(tokio::task::spawn_blocking(run).await.expect("it runs")))
     }
 }
 

@@ -5,12 +5,13 @@ use crate::phones::port::ReadPort;
 use crate::phones::tests::{Staged, name};
 use crate::phones::views::MAX_AGE;
 use crate::platforms::simulator::Sim;
+use async_trait::async_trait;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::Timestamp;
 
 struct Watched {
     sim: Sim,
@@ -27,6 +28,7 @@ impl Watched {
     }
 }
 
+#[async_trait]
 impl ReadPort for Watched {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.examined.fetch_add(limit.into(), Relaxed);
@@ -46,14 +48,12 @@ impl ReadPort for Watched {
         read_at.zip(listed).map_or(AtHand::Nothing, |(read_at, seen)| AtHand::Then(seen, read_at))
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move {
-            self.reads.fetch_add(1, Relaxed);
-            let _open = self.gate.acquire().await;
-            self.up()?;
-            // A second reading does not return the value of the lists.
-            Ok(self.sim.find_all(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
-        })
+    async fn read_anew(&self, id: &DeviceId) -> Found {
+        self.reads.fetch_add(1, Relaxed);
+        let _open = self.gate.acquire().await;
+        self.up()?;
+        // A second reading does not return the value of the lists.
+        Ok(self.sim.find_all(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::unreachable::Unreachable;
 use crate::phones::contract::numbers::ELEMENTS_MOST;
 use crate::phones::contract::{DeviceId, ScreenElement};
+use async_trait::async_trait;
 use bytes::Bytes;
 use png::{BitDepth, ColorType, Compression, Encoder};
 use serde::Deserialize;
@@ -10,28 +11,28 @@ use serde::de::{Deserializer, Error};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error as ThisError;
-use toolwarrant::BoxFuture;
 use url::Url;
 
 /// Takes pictures of screens and sends input to them. The server drops a picture 1 s after
 /// [`Still::WITHIN`], an input after 12 s, a list after 16 s, and each if the one who waits for it
 /// leaves.
+#[async_trait]
 pub trait Screen: Send + Sync {
     /// Takes a picture of the screen as it is now. At most two of a phone are asked for in a
     /// second, one after the other, and only while somebody watches.
-    fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>>;
+    async fn still(&self, id: &DeviceId) -> Result<Still, ScreenError>;
 
     /// Sends one input. Points lie within the latest picture. Inputs of several people can run at
     /// once, and beside a picture. An input is never stored or logged, and is not repeated after an
     /// error.
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>>;
+    async fn input(&self, id: &DeviceId, input: &ScreenInput) -> Result<(), ScreenError>;
 
     /// Lists what is on the screen, at most [`ELEMENTS_MAX`] and one more. `None` if it does not
     /// come to rest. Points lie within the latest picture. A password has no label.
-    fn elements<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>>;
+    async fn elements(&self, id: &DeviceId) -> Result<Option<Vec<ScreenElement>>, ScreenError>;
 
     /// Returns true if the phone sleeps.
-    fn sleeps<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>>;
+    async fn sleeps(&self, id: &DeviceId) -> Result<bool, Unreachable>;
 }
 
 /// The most elements that an agent gets.

@@ -11,8 +11,9 @@ use super::identity::{Identity, KnownPhone, KnownPhones, SeenPhone, identify};
 use super::row::AdbRow;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
+use async_trait::async_trait;
 use std::collections::BTreeMap;
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::Timestamp;
 
 const SECOND: &str = "it is a second connection of a phone that is served";
 
@@ -51,12 +52,13 @@ pub(super) struct MarkOrder {
     pub(super) mark: Option<Mark>,
 }
 
+#[async_trait]
 pub(super) trait Marking: Sync {
     /// Returns `None` if they cannot be compared now.
-    fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, Option<bool>>;
+    async fn is_one(&self, first: &AdbRow, second: &AdbRow) -> Option<bool>;
 
     /// Writes marks. Returns those that can be read afterwards.
-    fn mark(&self, orders: Vec<MarkOrder>) -> BoxFuture<'_, BTreeMap<PhoneAddress, Option<Mark>>>;
+    async fn mark(&self, orders: Vec<MarkOrder>) -> BTreeMap<PhoneAddress, Option<Mark>>;
 }
 
 impl Connection {

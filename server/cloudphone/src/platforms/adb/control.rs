@@ -5,12 +5,12 @@ use super::{Adb, NO_START};
 use crate::adapter_kit::readings::Dial;
 use crate::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{
-    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Unreachable,
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Screen, Unreachable,
     WritePort,
 };
+use async_trait::async_trait;
 use std::collections::HashSet;
 use std::net::IpAddr;
-use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Sent, TaskId};
 use toolwarrant::text::Untrusted;
@@ -47,6 +47,7 @@ impl Adb {
     }
 }
 
+#[async_trait]
 impl WritePort for Adb {
     fn screen(&self, id: &DeviceId) -> Option<&dyn Screen> {
         self.ledger.get(id).map(|_| &self.screen as &dyn Screen)
@@ -76,66 +77,55 @@ impl WritePort for Adb {
         Facts { provability, ..Facts::default() }
     }
 
-    fn send<'a>(&'a self, task: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move {
-            let _work = self.work.begin(command.device());
-            let sent = self.transmit(task, command, leave).await;
-            self.refresh.wake();
-            sent.unwrap_or_else(|Unreachable(why)| Sent::NotSent(why))
-        })
+    async fn send(&self, task: TaskId, command: &Command, leave: Leave) -> Sent {
+        let _work = self.work.begin(command.device());
+        let sent = self.transmit(task, command, leave).await;
+        self.refresh.wake();
+        sent.unwrap_or_else(|Unreachable(why)| Sent::NotSent(why))
     }
 
-    fn look_up<'a>(&'a self, _: &'a DeviceId, task: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        Box::pin(async move {
-            let known = operation.map(|_| self.programs.running.look_up(task));
-            known.map(Some).ok_or_else(|| Unreachable("an adb server remembers no requests".into()))
-        })
+    async fn look_up(&self, _: &DeviceId, task: TaskId, operation: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        let known = operation.map(|_| self.programs.running.look_up(task));
+        known.map(Some).ok_or_else(|| Unreachable("an adb server remembers no requests".into()))
     }
 
-    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        Box::pin(async move {
-            let _work = self.work.begin(id);
-            let dial = self.has_netcat(id).then_some(&*self.phones as &dyn Dial);
-            self.readings.exits((&*self.phones, dial), id, proxy).await
-        })
+    async fn exits(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
+        let _work = self.work.begin(id);
+        let dial = self.has_netcat(id).then_some(&*self.phones as &dyn Dial);
+        self.readings.exits((&*self.phones, dial), id, proxy).await
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async move {
-            let _work = self.work.begin(id);
-            // A list gives a copy its mark back, and finds a phone at another address.
-            self.phones.find(id)?.start(self.phones.server.soon()).await.inspect_err(|_| self.refresh.wake())
-        })
+    async fn boot_id(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        let _work = self.work.begin(id);
+        // A list gives a copy its mark back, and finds a phone at another address.
+        self.phones.find(id)?.start(self.phones.server.soon()).await.inspect_err(|_| self.refresh.wake())
     }
 
-    fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.ledger.set_proof(Some(id), Direction::Start, Some(on.to_owned())))
+    async fn note_restart(&self, id: &DeviceId, on: &str) -> Result<(), Unreachable> {
+        self.ledger.set_proof(Some(id), Direction::Start, Some(on.to_owned())).await
     }
 }
 
+#[async_trait]
 impl CheckPort for Adb {
     fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
         self.readings.judge_addresses(seen)
     }
 
-    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move {
-            let _work = self.work.begin(id);
-            self.readings.renew((&*self.phones, None), id).await
-        })
+    async fn renew_address(&self, id: &DeviceId) -> Result<(), Unreachable> {
+        let _work = self.work.begin(id);
+        self.readings.renew((&*self.phones, None), id).await
     }
 
-    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
-        Box::pin(async move {
-            const REMEDY: &str = "run `adb start-server` on this machine, and see that `server` is its address";
-            let address = &self.phones.server.address;
-            let look = async {
-                let version = self.listing.version().await?;
-                self.refresh.at_least(self.ledger.now()).await.map(|()| version)
-            };
-            let found = look.await.map(|version| format!("{address} answers, with version {version} of the protocol"));
-            vec![Finding::of("adb server", found.map_err(|error| format!("{address}: {error}")), REMEDY)]
-        })
+    async fn account(&self) -> Vec<Finding> {
+        const REMEDY: &str = "run `adb start-server` on this machine, and see that `server` is its address";
+        let address = &self.phones.server.address;
+        let look = async {
+            let version = self.listing.version().await?;
+            self.refresh.at_least(self.ledger.now()).await.map(|()| version)
+        };
+        let found = look.await.map(|version| format!("{address} answers, with version {version} of the protocol"));
+        vec![Finding::of("adb server", found.map_err(|error| format!("{address}: {error}")), REMEDY)]
     }
 
     fn find_unserved(&self) -> Vec<Finding> {
@@ -169,18 +159,16 @@ impl CheckPort for Adb {
         left_out.chain(of_phone).filter(|finding| told.insert(finding.found.clone())).collect()
     }
 
-    fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move {
-            let _work = self.work.begin(id);
-            // The list may be from before the phone's first answer.
-            let address = &self.phones.find(id)?.row.address;
-            let now = self.phones.server.read_facts(address).await?;
-            self.ledger.set_proof(Some(id), direction, Some(now.name().to_owned())).await
-        })
+    async fn record(&self, direction: Direction, id: &DeviceId) -> Result<(), Unreachable> {
+        let _work = self.work.begin(id);
+        // The list may be from before the phone's first answer.
+        let address = &self.phones.find(id)?.row.address;
+        let now = self.phones.server.read_facts(address).await?;
+        self.ledger.set_proof(Some(id), direction, Some(now.name().to_owned())).await
     }
 
-    fn withdraw<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.ledger.set_proof(Some(id), direction, None))
+    async fn withdraw(&self, direction: Direction, id: &DeviceId) -> Result<(), Unreachable> {
+        self.ledger.set_proof(Some(id), direction, None).await
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {

@@ -13,11 +13,12 @@ use super::states::AdbState;
 use super::wire::PhoneAddress;
 use crate::adapter_kit::phone_ledger::refresh::Source;
 use crate::phones::port::Unreachable;
+use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
+use toolwarrant::Timestamp;
 use toolwarrant::base::ignore_poison;
-use toolwarrant::{BoxFuture, Timestamp};
 
 const ASKED_AT_ONCE: usize = 128;
 
@@ -60,70 +61,66 @@ impl AdbListing {
     }
 }
 
+#[async_trait]
 impl Marking for AdbListing {
-    fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, Option<bool>> {
-        Box::pin(async move {
-            let server = &self.asker.server;
-            let word = server.make_word().ok()?;
-            server.run(&first.address, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
-            if server.read_facts(&first.address).await.ok()?.word != word {
-                return None;
-            }
-            Some(server.read_facts(&second.address).await.ok()?.word == word)
-        })
+    async fn is_one(&self, first: &AdbRow, second: &AdbRow) -> Option<bool> {
+        let server = &self.asker.server;
+        let word = server.make_word().ok()?;
+        server.run(&first.address, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
+        if server.read_facts(&first.address).await.ok()?.word != word {
+            return None;
+        }
+        Some(server.read_facts(&second.address).await.ok()?.word == word)
     }
 
-    fn mark(&self, orders: Vec<MarkOrder>) -> BoxFuture<'_, BTreeMap<PhoneAddress, Option<Mark>>> {
-        Box::pin(async move {
-            let (mut marking, mut marks) = (JoinSet::new(), BTreeMap::new());
-            // The next list marks the others.
-            for order in orders.into_iter().take(ASKED_AT_ONCE) {
-                let asker = self.asker.clone();
-                marking.spawn(async move { (asker.mark(&order).await, order.address) });
-            }
-            while let Some(Ok((mark, address))) = marking.join_next().await {
-                marks.insert(address, mark);
-            }
-            marks
-        })
+    async fn mark(&self, orders: Vec<MarkOrder>) -> BTreeMap<PhoneAddress, Option<Mark>> {
+        let (mut marking, mut marks) = (JoinSet::new(), BTreeMap::new());
+        // The next list marks the others.
+        for order in orders.into_iter().take(ASKED_AT_ONCE) {
+            let asker = self.asker.clone();
+            marking.spawn(async move { (asker.mark(&order).await, order.address) });
+        }
+        while let Some(Ok((mark, address))) = marking.join_next().await {
+            marks.insert(address, mark);
+        }
+        marks
     }
 }
 
+#[async_trait]
 impl Source<AdbRow> for AdbListing {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<AdbRow>, Unreachable>> {
-        Box::pin(async move {
-            let SelectedPhones { served, left_out } = self.select().await?;
-            let known = self.last().clone();
-            let was_silent =
-                |address: &PhoneAddress| known.get(address).is_some_and(|known| known.row.state == AdbState::Silent);
-            let (later, first): (Vec<_>, Vec<_>) = served.into_iter().partition(|(address, _)| was_silent(address));
-            let mut waiting = first.into_iter().chain(later);
-            let (mut asked, mut list) = (JoinSet::new(), Connections::new(left_out));
-            loop {
-                while asked.len() < ASKED_AT_ONCE
-                    && let Some((address, state)) = waiting.next()
-                {
-                    let (asker, tried_at) = (self.asker.clone(), known.get(&address).and_then(|known| known.tried_at));
-                    asked.spawn(async move {
-                        let answer = asker.ask_or_revive(&address, state, tried_at).await;
-                        (address, answer)
-                    });
-                }
-                match asked.join_next().await {
-                    Some(Ok((address, (Answer { state, facts }, tried_at)))) => {
-                        let row = known.get(&address).map_or_else(|| AdbRow::new(address), |known| known.row.clone());
-                        let facts = facts.unwrap_or_else(|| row.facts.clone());
-                        list.add(AdbRow { state, facts, ..row }, tried_at, &known);
-                    }
-                    Some(Err(error)) => tracing::error!(%error, "a phone could not be asked"),
-                    None => break,
-                }
+    async fn list(&self) -> Result<Vec<AdbRow>, Unreachable> {
+        let SelectedPhones { served, left_out } = self.select().await?;
+        let known = self.last().clone();
+        let was_silent =
+            |address: &PhoneAddress| known.get(address).is_some_and(|known| known.row.state == AdbState::Silent);
+        let (later, first): (Vec<_>, Vec<_>) = served.into_iter().partition(|(address, _)| was_silent(address));
+        let mut waiting = first.into_iter().chain(later);
+        let (mut asked, mut list) = (JoinSet::new(), Connections::new(left_out));
+        loop {
+            while asked.len() < ASKED_AT_ONCE
+                && let Some((address, state)) = waiting.next()
+            {
+                let (asker, tried_at) = (self.asker.clone(), known.get(&address).and_then(|known| known.tried_at));
+                asked.spawn(async move {
+                    let answer = asker.ask_or_revive(&address, state, tried_at).await;
+                    (address, answer)
+                });
             }
-            let last = known.follow(list, self).await;
-            let rows = last.phones().cloned().collect();
-            *self.last() = last;
-            Ok(rows)
-        })
+            match asked.join_next().await {
+                Some(Ok((address, (Answer { state, facts }, tried_at)))) => {
+                    let row = known.get(&address).map_or_else(|| AdbRow::new(address), |known| known.row.clone());
+                    let facts = facts.unwrap_or_else(|| row.facts.clone());
+                    list.add(AdbRow { state, facts, ..row }, tried_at, &known);
+                }
+                Some(Err(error)) => tracing::error!(%error, "a phone could not be asked"),
+                None => break,
+            }
+        }
+        let last = known.follow(list, self).await;
+        let rows = last.phones().cloned().collect();
+        *self.last() = last;
+        Ok(rows)
     }
 
     /// Spares no server, because it is on this machine.

@@ -11,9 +11,10 @@ use crate::adapter_kit::readings::{Dial, DialedConnection};
 use crate::adapter_kit::shell::{Shell, quote};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{PhoneStart, Unreachable};
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::Timestamp;
 
 /// Ends as soon as the phone's init has accepted it.
 const RESTART: &str = "setprop sys.powerctl reboot,";
@@ -104,35 +105,28 @@ impl Phone<'_> {
     }
 }
 
+#[async_trait]
 impl Shell for AdbPhones {
-    fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move {
-            let (phone, until) = (self.find(id)?, self.until());
-            let ran = phone.run(script, until).await;
-            let is_late = ran.is_err() && self.server.clock.now() >= until;
-            match is_late && phone.run(":", self.server.soon()).await.is_ok() {
-                true => Err(Unreachable(NO_END.into())),
-                false => ran,
-            }
-        })
+    async fn run(&self, id: &DeviceId, script: &str) -> Result<String, Unreachable> {
+        let (phone, until) = (self.find(id)?, self.until());
+        let ran = phone.run(script, until).await;
+        let is_late = ran.is_err() && self.server.clock.now() >= until;
+        match is_late && phone.run(":", self.server.soon()).await.is_ok() {
+            true => Err(Unreachable(NO_END.into())),
+            false => ran,
+        }
     }
 }
 
+#[async_trait]
 impl Dial for AdbPhones {
-    fn dial<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>> {
-        Box::pin(async move {
-            let phone = self.find(id)?;
-            let netcat = phone.row.facts.netcat.ok_or_else(|| Unreachable("the phone has no nc".into()))?;
-            let netcat: &str = netcat.into();
-            // A host that begins with `-` is no option.
-            let command = phone.guard(&format!("{netcat} -w {CONNECTION_SECONDS} -- {} {port}", quote(host)));
-            let stream = self.server.reach(&phone.row.address, self.until()).await?;
-            Ok(Box::new(stream.connect(&command).await?) as DialedConnection)
-        })
+    async fn dial(&self, id: &DeviceId, host: &str, port: u16) -> Result<DialedConnection, Unreachable> {
+        let phone = self.find(id)?;
+        let netcat = phone.row.facts.netcat.ok_or_else(|| Unreachable("the phone has no nc".into()))?;
+        let netcat: &str = netcat.into();
+        // A host that begins with `-` is no option.
+        let command = phone.guard(&format!("{netcat} -w {CONNECTION_SECONDS} -- {} {port}", quote(host)));
+        let stream = self.server.reach(&phone.row.address, self.until()).await?;
+        Ok(Box::new(stream.connect(&command).await?) as DialedConnection)
     }
 }

@@ -12,9 +12,10 @@ use super::phone::AdbPhones;
 use super::wire::STREAM_MAX;
 use crate::phones::contract::{DeviceId, ScreenElement};
 use crate::phones::port::{OpenTarget, Point, Screen, ScreenError, ScreenInput, ScreenKey, Still, Unreachable};
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Clock, Timestamp};
+use toolwarrant::{Clock, Timestamp};
 
 /// Of the time of a picture, for the reason that there is none.
 const REASON_WITHIN: Duration = Duration::from_secs(2);
@@ -111,68 +112,61 @@ impl AdbScreen {
     }
 }
 
+#[async_trait]
 impl Screen for AdbScreen {
-    fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
-        Box::pin(async move {
-            let until = self.clock.now().plus(Still::WITHIN);
-            let give_up = async {
-                self.clock.sleep_until(until.minus(REASON_WITHIN)).await;
-                let why = match self.work.is_under_way(id) {
-                    true => ScreenError::Refused(BUSY),
-                    false => self.explain(id, ScreenError::Slow, until).await,
-                };
-                self.clock.sleep_until(until).await;
-                why
+    async fn still(&self, id: &DeviceId) -> Result<Still, ScreenError> {
+        let until = self.clock.now().plus(Still::WITHIN);
+        let give_up = async {
+            self.clock.sleep_until(until.minus(REASON_WITHIN)).await;
+            let why = match self.work.is_under_way(id) {
+                true => ScreenError::Refused(BUSY),
+                false => self.explain(id, ScreenError::Slow, until).await,
             };
-            tokio::select! {
-                biased;
-                why = give_up => Err(why),
-                ended = self.take(id, until) => ended,
-            }
-        })
+            self.clock.sleep_until(until).await;
+            why
+        };
+        tokio::select! {
+            biased;
+            why = give_up => Err(why),
+            ended = self.take(id, until) => ended,
+        }
     }
 
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
-        Box::pin(async move {
-            let once = |command: String| (format!("read go&&input {command}"), "\n".to_owned());
-            let (script, lines) = match input {
-                ScreenInput::Touch(Point { x, y }) => once(format!("tap {x} {y}")),
-                ScreenInput::Swipe { from, to, milliseconds } => {
-                    once(format!("swipe {} {} {} {} {milliseconds}", from.x, from.y, to.x, to.y))
-                }
-                ScreenInput::Key(ScreenKey::SelectAll) => (SELECT_ALL.to_owned(), "\n".to_owned()),
-                ScreenInput::Key(key) => once(format!("keyevent {}", code(*key))),
-                ScreenInput::Text(typed) => (TYPE.to_owned(), lines(typed.as_str())?),
-                ScreenInput::Open(OpenTarget::App(package)) => (OPEN_APP.to_owned(), format!("{package}\n")),
-                ScreenInput::Open(OpenTarget::Address(url)) => (OPEN_ADDRESS.to_owned(), format!("{url}\n")),
-            };
-            let until = self.clock.now().plus(INPUT_WITHIN);
-            match self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await? {
-                (_, 0) => Ok(()),
-                (_, LACKS_COMMAND) => Err(ScreenError::Refused(NO_SELECT_ALL)),
-                // Both say in this way that they found nothing to open.
-                _ if matches!(input, ScreenInput::Open(_)) => Err(ScreenError::Refused(NO_APP)),
-                (_, status) => Err(Unreachable(format!("an input ended with status {status}").into()).into()),
+    async fn input(&self, id: &DeviceId, input: &ScreenInput) -> Result<(), ScreenError> {
+        let once = |command: String| (format!("read go&&input {command}"), "\n".to_owned());
+        let (script, lines) = match input {
+            ScreenInput::Touch(Point { x, y }) => once(format!("tap {x} {y}")),
+            ScreenInput::Swipe { from, to, milliseconds } => {
+                once(format!("swipe {} {} {} {} {milliseconds}", from.x, from.y, to.x, to.y))
             }
-        })
+            ScreenInput::Key(ScreenKey::SelectAll) => (SELECT_ALL.to_owned(), "\n".to_owned()),
+            ScreenInput::Key(key) => once(format!("keyevent {}", code(*key))),
+            ScreenInput::Text(typed) => (TYPE.to_owned(), lines(typed.as_str())?),
+            ScreenInput::Open(OpenTarget::App(package)) => (OPEN_APP.to_owned(), format!("{package}\n")),
+            ScreenInput::Open(OpenTarget::Address(url)) => (OPEN_ADDRESS.to_owned(), format!("{url}\n")),
+        };
+        let until = self.clock.now().plus(INPUT_WITHIN);
+        match self.run_on(id, (&script, lines.as_bytes()), (STREAM_MAX, until)).await? {
+            (_, 0) => Ok(()),
+            (_, LACKS_COMMAND) => Err(ScreenError::Refused(NO_SELECT_ALL)),
+            // Both say in this way that they found nothing to open.
+            _ if matches!(input, ScreenInput::Open(_)) => Err(ScreenError::Refused(NO_APP)),
+            (_, status) => Err(Unreachable(format!("an input ended with status {status}").into()).into()),
+        }
     }
 
-    fn elements<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>> {
-        Box::pin(async move {
-            let until = self.clock.now().plus(LIST_WITHIN);
-            match self.run_on(id, (LIST, b""), (LIST_MAX, until)).await? {
-                (_, MOVES) => Ok(None),
-                (list, 0) => elements::parse(&list).map(Some).ok_or(ScreenError::Refused(NO_LIST)),
-                _ => Err(ScreenError::Refused(NO_LIST)),
-            }
-        })
+    async fn elements(&self, id: &DeviceId) -> Result<Option<Vec<ScreenElement>>, ScreenError> {
+        let until = self.clock.now().plus(LIST_WITHIN);
+        match self.run_on(id, (LIST, b""), (LIST_MAX, until)).await? {
+            (_, MOVES) => Ok(None),
+            (list, 0) => elements::parse(&list).map(Some).ok_or(ScreenError::Refused(NO_LIST)),
+            _ => Err(ScreenError::Refused(NO_LIST)),
+        }
     }
 
-    fn sleeps<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>> {
-        Box::pin(async move {
-            let until = self.clock.now().plus(REASON_WITHIN);
-            Ok(self.run_on(id, (LOOK, b""), (STREAM_MAX, until)).await?.1 == SLEEPS)
-        })
+    async fn sleeps(&self, id: &DeviceId) -> Result<bool, Unreachable> {
+        let until = self.clock.now().plus(REASON_WITHIN);
+        Ok(self.run_on(id, (LOOK, b""), (STREAM_MAX, until)).await?.1 == SLEEPS)
     }
 }
 

@@ -10,15 +10,15 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SessionMode, SessionToken, SetPowerArgs, SetProxyArgs,
 };
 use crate::phones::port::{
-    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Query, Session,
-    SessionError, Unreachable, WritePort,
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PhoneWrite, PlatformName, Session, SessionError,
+    Unreachable, WritePort,
 };
+use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::Duration;
-use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
 use toolwarrant::text::{Secret, Words, words};
@@ -102,6 +102,7 @@ struct Issued {
     token: String,
 }
 
+#[async_trait]
 impl WritePort for Armcloud {
     /// Refuses `|`, which separates name and password on the pad.
     fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
@@ -112,21 +113,19 @@ impl WritePort for Armcloud {
         Some(words!["`", argument, "` has a `|`, which the platform of this device cannot pass on"])
     }
 
-    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async move {
-            let code = self.code(id)?;
-            let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
-            let issued = self.api.write::<Rows<Issued>>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
-            let Rows { rows, .. } = issued.map_err(|error| match error {
-                ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
-                refused => SessionError::Refused(refused.why()),
-            })?;
-            let [Issued { token }] = <[Issued; 1]>::try_from(rows)
-                .map_err(|rows| Unreachable(format!("the answer has {} tokens", rows.len()).into()))?;
-            let token = SessionToken::new(Secret::new(token).expose())
-                .map_err(|_| SessionError::Refused("its token is none".into()))?;
-            Ok(Session { token: Secret::new(token), url: None, expires_at: None })
-        })
+    async fn session(&self, id: &DeviceId, _: SessionMode) -> Result<Session, SessionError> {
+        let code = self.code(id)?;
+        let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
+        let issued = self.api.write::<Rows<Issued>>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
+        let Rows { rows, .. } = issued.map_err(|error| match error {
+            ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
+            refused => SessionError::Refused(refused.why()),
+        })?;
+        let [Issued { token }] = <[Issued; 1]>::try_from(rows)
+            .map_err(|rows| Unreachable(format!("the answer has {} tokens", rows.len()).into()))?;
+        let token = SessionToken::new(Secret::new(token).expose())
+            .map_err(|_| SessionError::Refused("its token is none".into()))?;
+        Ok(Session { token: Secret::new(token), url: None, expires_at: None })
     }
 
     fn facts(&self, write: &PhoneWrite) -> Facts {
@@ -160,110 +159,100 @@ impl WritePort for Armcloud {
         Facts { provability, ..Facts::default() }
     }
 
-    fn send<'a>(&'a self, _: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move {
-            let sent = self.transmit(command, leave).await;
+    async fn send(&self, _: TaskId, command: &Command, leave: Leave) -> Sent {
+        let sent = self.transmit(command, leave).await;
+        self.refresh.wake();
+        let precedes_act = sent.as_ref().is_err_and(ApiError::precedes_act);
+        let is_busy = sent.as_ref().is_err_and(ApiError::is_too_often);
+        match sent {
+            Ok(Some(Accepted { task_id })) => Sent::Pending(task_id.to_string()),
+            Ok(None) => Sent::Ok,
+            Err(ApiError::NotSent(why) | ApiError::NotServed(why)) => Sent::NotSent(why),
+            Err(ApiError::Refused { code, why }) => Sent::Refused(Refusal { code, why, precedes_act, is_busy }),
+            Err(ApiError::Failed { why, .. }) => Sent::Err(why),
+            Err(ApiError::Unknown(what)) => Sent::NoAnswer(what),
+        }
+    }
+
+    async fn look_up(&self, id: &DeviceId, _: TaskId, operation: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        let task_id = operation.and_then(|name| name.parse().ok());
+        let task_id = task_id.ok_or_else(|| Unreachable("it knows operations, not requests".into()))?;
+        let (sent, _) = operations::look_up(&self.api, task_id, &self.code(id)?).await?;
+        if !matches!(sent, Sent::Pending(_)) {
             self.refresh.wake();
-            let precedes_act = sent.as_ref().is_err_and(ApiError::precedes_act);
-            let is_busy = sent.as_ref().is_err_and(ApiError::is_too_often);
-            match sent {
-                Ok(Some(Accepted { task_id })) => Sent::Pending(task_id.to_string()),
-                Ok(None) => Sent::Ok,
-                Err(ApiError::NotSent(why) | ApiError::NotServed(why)) => Sent::NotSent(why),
-                Err(ApiError::Refused { code, why }) => Sent::Refused(Refusal { code, why, precedes_act, is_busy }),
-                Err(ApiError::Failed { why, .. }) => Sent::Err(why),
-                Err(ApiError::Unknown(what)) => Sent::NoAnswer(what),
-            }
-        })
+        }
+        Ok(Some(sent))
     }
 
-    fn look_up<'a>(&'a self, id: &'a DeviceId, _: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        Box::pin(async move {
-            let task_id = operation.and_then(|name| name.parse().ok());
-            let task_id = task_id.ok_or_else(|| Unreachable("it knows operations, not requests".into()))?;
-            let (sent, _) = operations::look_up(&self.api, task_id, &self.code(id)?).await?;
-            if !matches!(sent, Sent::Pending(_)) {
-                self.refresh.wake();
-            }
-            Ok(Some(sent))
-        })
+    async fn exits(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
+        self.readings.exits((self, None), id, proxy).await
     }
 
-    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        Box::pin(self.readings.exits((self, None), id, proxy))
+    async fn boot_id(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        let before = self.code(id)?;
+        let read = self.readings.start(self, id).await;
+        self.starts.note(read.is_ok(), self.clock.now());
+        let start = read?;
+        match self.code(id)? {
+            code if code == before => Ok(start.on(&code)),
+            _ => Err(Unreachable("the platform has replaced the phone meanwhile".into())),
+        }
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async move {
-            let before = self.code(id)?;
-            let read = self.readings.start(self, id).await;
-            self.starts.note(read.is_ok(), self.clock.now());
-            let start = read?;
-            match self.code(id)? {
-                code if code == before => Ok(start.on(&code)),
-                _ => Err(Unreachable("the platform has replaced the phone meanwhile".into())),
-            }
-        })
-    }
-
-    fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.ledger.set_proof(Some(id), Direction::Start, Some(on.to_owned())))
+    async fn note_restart(&self, id: &DeviceId, on: &str) -> Result<(), Unreachable> {
+        self.ledger.set_proof(Some(id), Direction::Start, Some(on.to_owned())).await
     }
 }
 
+#[async_trait]
 impl CheckPort for Armcloud {
     fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
         self.readings.judge_addresses(seen)
     }
 
-    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.readings.renew((self, None), id))
+    async fn renew_address(&self, id: &DeviceId) -> Result<(), Unreachable> {
+        self.readings.renew((self, None), id).await
     }
 
-    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
-        Box::pin(async move {
-            self.api.retry_unserved();
-            self.api.guard.urge_trial();
-            let first = json!({"page": 1, "rows": 1});
-            let asked = self.api.read::<Rows<Pad>>(ApiCall::Infos, &first).await;
-            let is_missing = self.api.list_unserved().iter().any(|(call, _)| *call == ApiCall::Infos);
-            let remedy = match &asked {
-                Err(_) if is_missing => ApiError::NotServed("404".into()).remedy(),
-                Err(error) => error.remedy(),
-                Ok(_) => "see the log about this platform",
-            };
-            let listed = match asked {
-                Ok(_) => self.refresh.at_least(self.clock.now()).await,
-                Err(error) => Err(error.into()),
-            };
-            let found = listed.map(|()| "the platform accepts them".to_owned());
-            let credentials =
-                Finding::of("credentials", found.map_err(|Unreachable(why)| why.as_str().to_owned()), remedy);
-            let clock = self.api.skew().map(|millis| {
-                let seconds = millis / 1_000;
-                let by = if seconds < 0 { "behind" } else { "ahead" };
-                let found = format!("the platform's clock is {} s {by}", seconds.abs());
-                let found = if seconds.abs() <= SKEW_MAX_SECONDS { Ok(found) } else { Err(found) };
-                Finding::of("clock", found, "set this machine's clock: signatures are valid for 5 minutes")
-            });
-            let unserved = self.api.list_unserved().iter().map(|(call, _)| call.name()).collect::<Vec<_>>().join(", ");
-            let found = format!("the platform has answered 404 to {unserved}; the next such call tries again");
-            let unserved = (!unserved.is_empty()).then(|| Finding::sound("calls", found));
-            [credentials].into_iter().chain(clock).chain(unserved).collect()
-        })
+    async fn account(&self) -> Vec<Finding> {
+        self.api.retry_unserved();
+        self.api.guard.urge_trial();
+        let first = json!({"page": 1, "rows": 1});
+        let asked = self.api.read::<Rows<Pad>>(ApiCall::Infos, &first).await;
+        let is_missing = self.api.list_unserved().iter().any(|(call, _)| *call == ApiCall::Infos);
+        let remedy = match &asked {
+            Err(_) if is_missing => ApiError::NotServed("404".into()).remedy(),
+            Err(error) => error.remedy(),
+            Ok(_) => "see the log about this platform",
+        };
+        let listed = match asked {
+            Ok(_) => self.refresh.at_least(self.clock.now()).await,
+            Err(error) => Err(error.into()),
+        };
+        let found = listed.map(|()| "the platform accepts them".to_owned());
+        let credentials = Finding::of("credentials", found.map_err(|Unreachable(why)| why.as_str().to_owned()), remedy);
+        let clock = self.api.skew().map(|millis| {
+            let seconds = millis / 1_000;
+            let by = if seconds < 0 { "behind" } else { "ahead" };
+            let found = format!("the platform's clock is {} s {by}", seconds.abs());
+            let found = if seconds.abs() <= SKEW_MAX_SECONDS { Ok(found) } else { Err(found) };
+            Finding::of("clock", found, "set this machine's clock: signatures are valid for 5 minutes")
+        });
+        let unserved = self.api.list_unserved().iter().map(|(call, _)| call.name()).collect::<Vec<_>>().join(", ");
+        let found = format!("the platform has answered 404 to {unserved}; the next such call tries again");
+        let unserved = (!unserved.is_empty()).then(|| Finding::sound("calls", found));
+        [credentials].into_iter().chain(clock).chain(unserved).collect()
     }
 
-    fn record<'a>(&'a self, direction: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.ledger.set_proof(None, direction, Some(self.identity.clone())))
+    async fn record(&self, direction: Direction, _: &DeviceId) -> Result<(), Unreachable> {
+        self.ledger.set_proof(None, direction, Some(self.identity.clone())).await
     }
 
-    fn withdraw<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move {
-            if direction == Direction::Start {
-                self.ledger.set_proof(Some(id), direction, None).await?;
-            }
-            self.ledger.set_proof(None, direction, None).await
-        })
+    async fn withdraw(&self, direction: Direction, id: &DeviceId) -> Result<(), Unreachable> {
+        if direction == Direction::Start {
+            self.ledger.set_proof(Some(id), direction, None).await?;
+        }
+        self.ledger.set_proof(None, direction, None).await
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
@@ -293,41 +282,38 @@ impl CheckPort for Armcloud {
     }
 }
 
+#[async_trait]
 impl Shell for Armcloud {
-    fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move {
-            let (mut code, now) = (self.code(id)?, self.clock.now());
-            let (until, mut pause) = (now.plus(COMMAND_WITHIN), LOOK_AFTER);
-            let Accepted { task_id } = loop {
-                let body = json!({"padCodes": [code], "scriptContent": script});
-                let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
-                match self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await {
-                    // A script only reads, so it may even run twice.
-                    Err(error) if error.is_too_often() && self.clock.now() < until => {
-                        self.clock.sleep_until(self.clock.now().plus(TOO_OFTEN)).await;
-                    }
-                    // The pad may have another code since the last list.
-                    Err(error)
-                        if error.is_missing_pad()
-                            && self.refresh.at_least(now).await.is_ok()
-                            && self.code(id)? != code =>
-                    {
-                        code = self.code(id)?;
-                    }
-                    started => break started?,
+    async fn run(&self, id: &DeviceId, script: &str) -> Result<String, Unreachable> {
+        let (mut code, now) = (self.code(id)?, self.clock.now());
+        let (until, mut pause) = (now.plus(COMMAND_WITHIN), LOOK_AFTER);
+        let Accepted { task_id } = loop {
+            let body = json!({"padCodes": [code], "scriptContent": script});
+            let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
+            match self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await {
+                // A script only reads, so it may even run twice.
+                Err(error) if error.is_too_often() && self.clock.now() < until => {
+                    self.clock.sleep_until(self.clock.now().plus(TOO_OFTEN)).await;
                 }
-            };
-            loop {
-                self.clock.sleep_until(self.clock.now().plus(pause)).await;
-                pause *= 2;
-                match operations::look_up(&self.api, task_id, &code).await? {
-                    (Sent::Ok, output) => return Ok(output),
-                    (Sent::Pending(_), _) if self.clock.now() < until => {}
-                    (Sent::Pending(_), _) => return Err(Unreachable("a command did not end in time".into())),
-                    (sent, _) => return Err(Unreachable(sent.to_string().into())),
+                // The pad may have another code since the last list.
+                Err(error)
+                    if error.is_missing_pad() && self.refresh.at_least(now).await.is_ok() && self.code(id)? != code =>
+                {
+                    code = self.code(id)?;
                 }
+                started => break started?,
             }
-        })
+        };
+        loop {
+            self.clock.sleep_until(self.clock.now().plus(pause)).await;
+            pause *= 2;
+            match operations::look_up(&self.api, task_id, &code).await? {
+                (Sent::Ok, output) => return Ok(output),
+                (Sent::Pending(_), _) if self.clock.now() < until => {}
+                (Sent::Pending(_), _) => return Err(Unreachable("a command did not end in time".into())),
+                (sent, _) => return Err(Unreachable(sent.to_string().into())),
+            }
+        }
     }
 }
 

@@ -9,12 +9,13 @@ use super::rows::Pad;
 use crate::adapter_kit::phone_ledger::refresh::Source;
 use crate::adapter_kit::phone_ledger::{Listed, PhoneLedger, Row};
 use crate::phones::port::Unreachable;
+use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use toolwarrant::{BoxFuture, Clock, Timestamp};
+use toolwarrant::{Clock, Timestamp};
 
 /// The most that ARMCloud accepts.
 const ROWS: u32 = 1_000;
@@ -148,9 +149,10 @@ impl Listing {
     }
 }
 
+#[async_trait]
 impl Source<Pad> for Listing {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Pad>, Unreachable>> {
-        Box::pin(self.all())
+    async fn list(&self) -> Result<Vec<Pad>, Unreachable> {
+        self.all().await
     }
 
     fn pause_end(&self) -> Option<Timestamp> {

@@ -8,38 +8,38 @@ use crate::phones::contract::{
     Command, DeviceCapability, DeviceId, DeviceState, PowerAction, Proxy, SessionMode, SessionToken, SetProxyArgs,
 };
 use crate::phones::port::{
-    CheckPort, Exits, PhoneStart, PhoneWrite, PlatformName, Query, Screen, Session, SessionError, Through, Unreachable,
+    CheckPort, Exits, PhoneStart, PhoneWrite, PlatformName, Screen, Session, SessionError, Through, Unreachable,
     WritePort,
 };
+use async_trait::async_trait;
 use hmac::Mac;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use toolwarrant::Timestamp;
 use toolwarrant::base::hex;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
-use toolwarrant::{BoxFuture, Timestamp};
 
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
+#[async_trait]
 impl WritePort for Sim {
-    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async move {
-            self.reach()?;
-            let refused = |why: &str| SessionError::Refused(format!("{id}: {why}").into());
-            let phone = self.find(&self.phones(), id).ok_or_else(|| refused("no such phone"))?;
-            if let Some(why) = phone.reading().offers.session.refusal() {
-                return Err(refused(why));
-            }
-            let count = self.count.fetch_add(1, Relaxed);
-            let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
-            let token = SessionToken::new(&hex::encode(&code)).map_err(|_| refused("its token is none"))?;
-            Ok(Session {
-                token: Secret::new(token),
-                url: None,
-                expires_at: (phone.part != Part::Reticent).then(|| self.clock.now().plus(SESSION_LIFETIME)),
-            })
+    async fn session(&self, id: &DeviceId, _: SessionMode) -> Result<Session, SessionError> {
+        self.reach()?;
+        let refused = |why: &str| SessionError::Refused(format!("{id}: {why}").into());
+        let phone = self.find(&self.phones(), id).ok_or_else(|| refused("no such phone"))?;
+        if let Some(why) = phone.reading().offers.session.refusal() {
+            return Err(refused(why));
+        }
+        let count = self.count.fetch_add(1, Relaxed);
+        let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
+        let token = SessionToken::new(&hex::encode(&code)).map_err(|_| refused("its token is none"))?;
+        Ok(Session {
+            token: Secret::new(token),
+            url: None,
+            expires_at: (phone.part != Part::Reticent).then(|| self.clock.now().plus(SESSION_LIFETIME)),
         })
     }
 
@@ -52,50 +52,42 @@ impl WritePort for Sim {
         Facts::default()
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move {
-            if let Err(why) = leave.confirm() {
-                return Sent::NotSent(why);
+    async fn send(&self, request: TaskId, command: &Command, leave: Leave) -> Sent {
+        if let Err(why) = leave.confirm() {
+            return Sent::NotSent(why);
+        }
+        let (taken, reply) = match self.take(request, command) {
+            Ok(taken) => taken,
+            Err(why) => return Sent::NotSent(why.into()),
+        };
+        if reply != ReplyTime::AtOnce {
+            self.clock.sleep_until(taken.at.plus(WORK)).await;
+            if reply == ReplyTime::Never || self.reach().is_err() {
+                return Sent::NoAnswer("no answer in time".into());
             }
-            let (taken, reply) = match self.take(request, command) {
-                Ok(taken) => taken,
-                Err(why) => return Sent::NotSent(why.into()),
-            };
-            if reply != ReplyTime::AtOnce {
-                self.clock.sleep_until(taken.at.plus(WORK)).await;
-                if reply == ReplyTime::Never || self.reach().is_err() {
-                    return Sent::NoAnswer("no answer in time".into());
-                }
-            }
-            self.report(&taken)
-        })
+        }
+        self.report(&taken)
     }
 
-    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, asked: Option<&'a str>) -> Query<'a, Option<Sent>> {
-        Box::pin(async move {
-            self.reach()?;
-            let Some(asked) = asked else { return Err(Unreachable("it knows operations, not requests".into())) };
-            let phones = self.phones();
-            let written = fleet::index(id.as_str(), self.devices).and_then(|index| phones.written.get(&index));
-            let is_meant = |taken: &&TakenCommand| taken.request == request && operation(taken) == asked;
-            Ok(written.and_then(|written| written.taken.iter().find(is_meant)).map(|taken| self.report(taken)))
-        })
+    async fn look_up(&self, id: &DeviceId, request: TaskId, asked: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        self.reach()?;
+        let Some(asked) = asked else { return Err(Unreachable("it knows operations, not requests".into())) };
+        let phones = self.phones();
+        let written = fleet::index(id.as_str(), self.devices).and_then(|index| phones.written.get(&index));
+        let is_meant = |taken: &&TakenCommand| taken.request == request && operation(taken) == asked;
+        Ok(written.and_then(|written| written.taken.iter().find(is_meant)).map(|taken| self.report(taken)))
     }
 
-    fn exits<'a>(&'a self, id: &'a DeviceId, args: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
-        Box::pin(async move {
-            let through = args.map(|args| self.leaves_from(id, Some(proxy(args))).map(Through::Phone)).transpose()?;
-            let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
-            Ok(Exits { direct, ..Exits::of(self.leaves_from(id, None)?, through) })
-        })
+    async fn exits(&self, id: &DeviceId, args: Option<&SetProxyArgs>) -> Result<Exits, Unreachable> {
+        let through = args.map(|args| self.leaves_from(id, Some(proxy(args))).map(Through::Phone)).transpose()?;
+        let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
+        Ok(Exits { direct, ..Exits::of(self.leaves_from(id, None)?, through) })
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
-        Box::pin(async move {
-            let PhoneAt { index, boots, .. } = self.awake(id)?;
-            let value = format!("{:016x}", mix([self.seed, index.into(), boots]));
-            Ok(PhoneStart { value, on: None, age: None })
-        })
+    async fn boot_id(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
+        let PhoneAt { index, boots, .. } = self.awake(id)?;
+        let value = format!("{:016x}", mix([self.seed, index.into(), boots]));
+        Ok(PhoneStart { value, on: None, age: None })
     }
 }
 

@@ -9,41 +9,40 @@ use super::picture::{Drawing, Picture};
 use super::{Phones, Sim};
 use crate::phones::contract::{DeviceId, DeviceState, ScreenElement};
 use crate::phones::port::{Screen, ScreenError, ScreenInput, Still, Unreachable};
-use toolwarrant::BoxFuture;
+use async_trait::async_trait;
 
+#[async_trait]
 impl Screen for Sim {
-    fn still<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Still, ScreenError>> {
-        Box::pin(async move { self.draw_screen(id)?.still() })
+    async fn still(&self, id: &DeviceId) -> Result<Still, ScreenError> {
+        self.draw_screen(id)?.still()
     }
 
-    fn elements<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Vec<ScreenElement>>, ScreenError>> {
-        Box::pin(async move { Ok(Some(self.draw_screen(id)?.elements)) })
+    async fn elements(&self, id: &DeviceId) -> Result<Option<Vec<ScreenElement>>, ScreenError> {
+        Ok(Some(self.draw_screen(id)?.elements))
     }
 
-    fn sleeps<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<bool, Unreachable>> {
-        Box::pin(async move { Ok(self.read_lit(&self.phones(), id)?.1.sleeps) })
+    async fn sleeps(&self, id: &DeviceId) -> Result<bool, Unreachable> {
+        Ok(self.read_lit(&self.phones(), id)?.1.sleeps)
     }
 
-    fn input<'a>(&'a self, id: &'a DeviceId, input: &'a ScreenInput) -> BoxFuture<'a, Result<(), ScreenError>> {
-        Box::pin(async move {
-            let mut phones = self.phones_mut();
-            let (phone, mut screen) = self.read_lit(&phones, id)?;
-            if phone.power != DeviceState::Running {
-                return Err(Unreachable("the phone does not run".into()).into());
-            }
-            if let ScreenInput::Open(what) = input
-                && App::of(what).is_none()
-            {
-                return Err(ScreenError::Refused("this phone has no such app, and no browser"));
-            }
-            let is_switched = screen.take(input) && phone.proxy.is_some();
-            let written = phones.write(phone.index);
-            written.screen = (phone.boots, screen);
-            if is_switched {
-                written.switched_off = (!phone.is_off).then(|| self.clock.now());
-            }
-            Ok(())
-        })
+    async fn input(&self, id: &DeviceId, input: &ScreenInput) -> Result<(), ScreenError> {
+        let mut phones = self.phones_mut();
+        let (phone, mut screen) = self.read_lit(&phones, id)?;
+        if phone.power != DeviceState::Running {
+            return Err(Unreachable("the phone does not run".into()).into());
+        }
+        if let ScreenInput::Open(what) = input
+            && App::of(what).is_none()
+        {
+            return Err(ScreenError::Refused("this phone has no such app, and no browser"));
+        }
+        let is_switched = screen.take(input) && phone.proxy.is_some();
+        let written = phones.write(phone.index);
+        written.screen = (phone.boots, screen);
+        if is_switched {
+            written.switched_off = (!phone.is_off).then(|| self.clock.now());
+        }
+        Ok(())
     }
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::adapter_kit::phone_ledger::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
 use crate::phones::port::Unreachable;
+use async_trait::async_trait;
 use std::sync::Mutex as Lock;
-use toolwarrant::BoxFuture;
 
 struct Slow {
     clock: Clock,
@@ -27,16 +27,15 @@ impl Slow {
     }
 }
 
+#[async_trait]
 impl Source<TestRow> for Slow {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<TestRow>, Unreachable>> {
-        Box::pin(async {
-            self.lock().lists.push(self.clock.now().since(START).as_secs_f64());
-            tokio::time::sleep(self.takes).await;
-            let mut state = self.lock();
-            let SlowState { down, pauses, .. } = *state;
-            state.paused_until = pauses.filter(|_| down).map(|pause| self.clock.now().plus(pause));
-            if down { Err(Unreachable("it is down".into())) } else { Ok(rows("A B")) }
-        })
+    async fn list(&self) -> Result<Vec<TestRow>, Unreachable> {
+        self.lock().lists.push(self.clock.now().since(START).as_secs_f64());
+        tokio::time::sleep(self.takes).await;
+        let mut state = self.lock();
+        let SlowState { down, pauses, .. } = *state;
+        state.paused_until = pauses.filter(|_| down).map(|pause| self.clock.now().plus(pause));
+        if down { Err(Unreachable("it is down".into())) } else { Ok(rows("A B")) }
     }
 
     fn pause_end(&self) -> Option<Timestamp> {

@@ -1,24 +1,17 @@
 //! Readings on connections that the phone opens, and in both families of addresses.
 
 use super::*;
+use async_trait::async_trait;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
 struct LocalDial;
 
+#[async_trait]
 impl Dial for LocalDial {
-    fn dial<'a>(
-        &'a self,
-        _: &'a DeviceId,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>> {
-        Box::pin(async move {
-            let stream = TcpStream::connect((host, port)).await;
-            stream
-                .map(|stream| Box::new(stream) as DialedConnection)
-                .map_err(|error| Unreachable(error.to_string().into()))
-        })
+    async fn dial(&self, _: &DeviceId, host: &str, port: u16) -> Result<DialedConnection, Unreachable> {
+        let stream = TcpStream::connect((host, port)).await;
+        stream.map(|stream| Box::new(stream) as DialedConnection).map_err(|error| Unreachable(error.to_string().into()))
     }
 }
 
@@ -52,23 +45,22 @@ struct TwoFamilies {
     leaks: bool,
 }
 
+#[async_trait]
 impl Shell for TwoFamilies {
-    fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move {
-            let url = script.split("g curl c 'http://").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
-            let (authority, path) = url.split_once('/').unwrap();
-            let to: SocketAddr = authority.parse().unwrap();
-            if to.is_ipv4() || self.leaks {
-                let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
-                let from = if to.is_ipv4() { (Ipv4Addr::from(EXIT), 0).into() } else { "[::1]:0".parse().unwrap() };
-                socket.bind(from).unwrap();
-                let mut stream = socket.connect(to).await.unwrap();
-                stream.write_all(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-                stream.read_to_end(&mut Vec::new()).await.unwrap();
-            }
-            let nonce = &script["echo ".len()..][..16];
-            Ok(format!("{nonce}<\ncurl\n{nonce}>0."))
-        })
+    async fn run(&self, _: &DeviceId, script: &str) -> Result<String, Unreachable> {
+        let url = script.split("g curl c 'http://").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
+        let (authority, path) = url.split_once('/').unwrap();
+        let to: SocketAddr = authority.parse().unwrap();
+        if to.is_ipv4() || self.leaks {
+            let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
+            let from = if to.is_ipv4() { (Ipv4Addr::from(EXIT), 0).into() } else { "[::1]:0".parse().unwrap() };
+            socket.bind(from).unwrap();
+            let mut stream = socket.connect(to).await.unwrap();
+            stream.write_all(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.unwrap();
+        }
+        let nonce = &script["echo ".len()..][..16];
+        Ok(format!("{nonce}<\ncurl\n{nonce}>0."))
     }
 }
 

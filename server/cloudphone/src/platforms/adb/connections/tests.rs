@@ -1,6 +1,7 @@
 //! Lists that follow each other, of phones that keep their marks.
 
 use super::*;
+use async_trait::async_trait;
 use std::sync::Mutex;
 
 /// The marks of phones, by their names. The first letter of a name is the serial.
@@ -40,12 +41,13 @@ impl TestPhones {
     }
 }
 
+#[async_trait]
 impl Marking for TestPhones {
-    fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, Option<bool>> {
-        Box::pin(async { Some(self.at[&first.address] == self.at[&second.address]) })
+    async fn is_one(&self, first: &AdbRow, second: &AdbRow) -> Option<bool> {
+        Some(self.at[&first.address] == self.at[&second.address])
     }
 
-    fn mark(&self, orders: Vec<MarkOrder>) -> BoxFuture<'_, BTreeMap<PhoneAddress, Option<Mark>>> {
+    async fn mark(&self, orders: Vec<MarkOrder>) -> BTreeMap<PhoneAddress, Option<Mark>> {
         let mark = |order: MarkOrder| {
             let phone = self.at[&order.address];
             let has_mark = self.marks.lock().unwrap().contains_key(phone);
@@ -61,8 +63,7 @@ impl Marking for TestPhones {
             }
             (order.address, self.mark_of(phone))
         };
-        let marks = orders.into_iter().map(mark).collect();
-        Box::pin(async { marks })
+        orders.into_iter().map(mark).collect()
     }
 }
 
