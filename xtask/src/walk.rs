@@ -2,11 +2,11 @@
 //!
 //! The word after the language of a code block is the kind of the step:
 //!
-//! * `file=FILE` is a new file; `over=FILE` is an edit, in place of the method of the same name.
-//! * `run` is lines of shell, `serve=TEXT` a line that keeps running after it has printed that
+//! * `file:FILE` is a new file; `over:FILE` is an edit, in place of the method of the same name.
+//! * `run` is lines of shell, `serve:TEXT` a line that keeps running after it has printed that
 //!   text.
 //! * `says` is the output of the step before; `...` stands for any text.
-//! * `missing` is the output of the compiler at that point, and `mistake=RIGHT:WRONG` its output
+//! * `missing` is the output of the compiler at that point, and `mistake:RIGHT:WRONG` its output
 //!   for such a slip in the edit before.
 
 use crate::cargo::WRAPPER;
@@ -58,7 +58,7 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
     for Block { info, text } in blocks(section) {
         // The reader has the checkout next to the new folder, and no other target folder.
         let text = text.replace("../cloudphone", &root.display().to_string()).replace(" --target-dir target", "");
-        let (what, value) = info.split_once('=').unwrap_or((info, ""));
+        let (what, value) = info.split_once(':').unwrap_or((info, ""));
         println!("> {info}");
         let is_shown = !matches!(what, "over" | "file") || section.contains(&format!("`{value}`"));
         ensure!(is_shown, "{name}: only the head of a block, which readers do not see, names {value}");
@@ -91,7 +91,7 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
             "says" => must_say(&said, &text)?,
             "missing" => must_say(&place.compiler_refusal(check)?, &text)?,
             "mistake" => {
-                let (right, wrong) = value.split_once(':').context("`mistake=RIGHT:WRONG`")?;
+                let (right, wrong) = value.split_once(':').context("`mistake:RIGHT:WRONG`")?;
                 let file = fs::read_to_string(&edited)?;
                 let at = file.rfind(right).with_context(|| format!("no `{right}` was written"))?;
                 fs::write(&edited, [&file[..at], wrong, &file[at + right.len()..]].concat())?;

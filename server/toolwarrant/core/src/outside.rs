@@ -1,5 +1,5 @@
 //! Maps and JSON of others in results. Their names and texts are cleaned as
-//! [`UntrustedText`](crate::text::UntrustedText) is.
+//! [`UntrustedText`] is.
 
 use crate::args::{FreeJson, NotAllowed};
 use crate::reply::{TargetIds, VisitId};
