@@ -27,8 +27,8 @@ use toolwarrant_core::registry::Registry;
 use toolwarrant_operator::answers::Answered;
 use toolwarrant_operator::view::AnswerView;
 use toolwarrant_operator::{
-    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, UnreadTargets,
-    execute, local_operator, render,
+    ActLines, OperatorCommand, OperatorContext, ProgramIdentity, TargetCommand, TargetQuery, TaskCommand,
+    TaskListQuery, UnreadTargets, execute, local_operator, render,
 };
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{load, type_schema};
@@ -109,15 +109,14 @@ impl Rig {
         let keyring = KeyRing::new(&names.salt, &[7; 32], Random::from_seed(4));
         let registry =
             Registry::open(store.clone(), &CATALOGUE, names.keys, keyring, clock.clone(), Random::from_seed(4), None);
+        let program = ProgramIdentity { names: Arc::new(names), catalogue: &CATALOGUE, checks: Arc::new([]) };
         let context = OperatorContext {
-            names: Arc::new(names),
-            catalogue: &CATALOGUE,
+            program,
             registry: registry.await.expect("a directory"),
             store,
             shared: None,
             inventory: Some(alone(self.platform.clone())),
             own: None,
-            checks: Arc::new([]),
             folder: self.server.audit.parent().expect("a folder").to_owned(),
             clock,
             audit: None,

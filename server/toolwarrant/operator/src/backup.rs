@@ -40,7 +40,7 @@ pub(crate) async fn take(
     // The store opens its database itself: SQLite loses its locks when other code in this process
     // opens and closes that file.
     context.store.copy_to(place.database.0.clone()).await?;
-    let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
+    let (names, folder, made_at) = (Arc::clone(&context.program.names), context.folder.clone(), context.clock.now());
     let done = off_the_runtime(move || write(place, &names, &folder, made_at)).await?;
     Ok(match act_id {
         Ok(act_id) => BackupAnswer { made: Some(ActMade { act_id, note: None }), ..done },

@@ -79,13 +79,13 @@ pub async fn execute(context: &OperatorContext, operator: &Operator, command: Op
 
 fn judge<'a>(context: &OperatorContext, command: &'a OperatorCommand) -> Result<CommandRow<'a>, OperatorError> {
     if let OperatorCommand::Target { resource, .. } = command
-        && context.catalogue.resource(resource).is_none()
+        && context.program.catalogue.resource(resource).is_none()
     {
         return Err(refusal("the contract has no such resource"));
     }
     let row = command.row();
     if let OperatorCommand::App(AppCommand::Call { tool, .. }) = command {
-        let reads = context.catalogue.tool(tool).is_none_or(|tool| tool.hints.read_only);
+        let reads = context.program.catalogue.tool(tool).is_none_or(|tool| tool.hints.read_only);
         return Ok(if reads { CommandRow { role: Role::View, ..row } } else { row });
     }
     let OperatorCommand::Own { command, .. } = command else { return Ok(row) };
@@ -132,7 +132,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
         OperatorCommand::Find { id } => Ok(find::find(context, &id).await?.into()),
         OperatorCommand::Acts(query) => acts::list(context, query).await,
-        OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
+        OperatorCommand::Tools { name } => tools(context.program.catalogue, name.as_deref()),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,
         OperatorCommand::Backup { file } => {
             // The backup contains its own act. A folder that nothing can be written to is also
@@ -156,8 +156,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             audit::flush(context).await;
             let found = doctor::examine(
                 &context.folder,
-                &context.names,
-                (context.catalogue, &context.checks),
+                &context.program,
                 Ok((&*context.store, context.shared.as_deref())),
                 context.clock.now(),
             );

@@ -33,16 +33,22 @@ use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
 
-pub struct OperatorContext {
+/// The names of a program, its contract, and the checks of its doctor.
+#[derive(Clone)]
+pub struct ProgramIdentity {
     pub names: Arc<Names>,
     pub catalogue: &'static Catalogue,
+    pub checks: Arc<[Check]>,
+}
+
+pub struct OperatorContext {
+    pub program: ProgramIdentity,
     pub registry: Registry,
     pub store: Arc<dyn Store>,
     /// The same store, if it is in PostgreSQL.
     pub shared: Option<Arc<Postgres>>,
     pub inventory: Option<Arc<dyn Inventory>>,
     pub own: Option<CommandRunner>,
-    pub checks: Arc<[Check]>,
     pub folder: PathBuf,
     pub clock: Clock,
     pub audit: Option<AuditHandle>,
@@ -60,21 +66,19 @@ impl OperatorContext {
     /// Makes the context of a process that does not serve, and writes no audit trail.
     #[must_use]
     pub fn new(
-        (names, catalogue, checks): (Arc<Names>, &'static Catalogue, Arc<[Check]>),
+        program: ProgramIdentity,
         folder: &DataFolder,
         (opened, shared): (OpenedData, Option<Arc<Postgres>>),
         (inventory, own): (Option<Arc<dyn Inventory>>, Option<CommandRunner>),
     ) -> Self {
         let OpenedData { registry, database: store, shared: _, keyring: _, clock } = opened;
         Self {
-            names,
-            catalogue,
+            program,
             registry,
             store,
             shared,
             inventory,
             own,
-            checks,
             folder: folder.path().to_owned(),
             clock,
             audit: None,
@@ -84,6 +88,12 @@ impl OperatorContext {
             unreadable: UnreadTargets::default(),
             lines: ActLines::default(),
         }
+    }
+
+    /// Returns the number of the layout of the store.
+    #[must_use]
+    pub fn layout(&self) -> u32 {
+        if self.shared.is_some() { toolwarrant_postgres::LAYOUT.unsigned_abs() } else { toolwarrant_sqlite::LAYOUT }
     }
 
     pub async fn write_lines(&self) -> bool {
@@ -234,12 +244,6 @@ impl OpenedData {
                 Err(error.into())
             }
         }
-    }
-
-    /// Returns the number of the layout of the store.
-    #[must_use]
-    pub fn layout(&self) -> u32 {
-        if self.shared.is_some() { toolwarrant_postgres::LAYOUT.unsigned_abs() } else { toolwarrant_sqlite::LAYOUT }
     }
 
     pub async fn files(&self) -> Result<ServiceFiles, StoreError> {

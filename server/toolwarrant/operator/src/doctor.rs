@@ -10,7 +10,7 @@ mod found;
 mod server;
 
 use crate::answers::{CheckRow, Diagnosis, FaultRow, RemedyRow, RetentionRow, UnexaminedRow};
-use crate::context::Check;
+use crate::context::{Check, ProgramIdentity};
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND, MASTER_KEY};
 use crate::error::OperatorError;
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
@@ -187,27 +187,21 @@ fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'stati
     ]
 }
 
-pub(crate) async fn examine_offline(
-    path: &Path,
-    names: &Names,
-    catalogue: &Catalogue,
-    checks: &[Check],
-) -> Result<Diagnosis, OperatorError> {
-    let folder = DataFolder::open(path, names).map_err(OpenError::from)?;
+pub(crate) async fn examine_offline(path: &Path, program: &ProgramIdentity) -> Result<Diagnosis, OperatorError> {
+    let folder = DataFolder::open(path, &program.names).map_err(OpenError::from)?;
     let database = folder.database().map_err(|error| error.to_string());
     let store = database.and_then(|path| {
         let opened = Sqlite::open_as_it_is(&path, Arc::clone(&folder.lock));
         opened.map_err(|error| OpenError::from(error).to_string())
     });
     let store = store.as_ref().map(|store| (store as &dyn Store, None)).map_err(Clone::clone);
-    Ok(examine(path, names, (catalogue, checks), store, Clock::system().now()).await)
+    Ok(examine(path, program, store, Clock::system().now()).await)
 }
 
 /// Takes the store twice if it is a PostgreSQL that replicas share.
 pub(crate) async fn examine(
     folder: &Path,
-    names: &Names,
-    (catalogue, checks): (&Catalogue, &[Check]),
+    ProgramIdentity { names, catalogue, checks }: &ProgramIdentity,
     store: Result<(&dyn Store, Option<&Postgres>), Explanation>,
     now: Timestamp,
 ) -> Diagnosis {

@@ -51,7 +51,9 @@ pub use command::{
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Spanned};
 pub use console::{ConsoleDoor, LinkRequest};
-pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, ServerState, Shared, States, VisitState};
+pub use context::{
+    Check, Inventory, Item, OpenedData, OperatorContext, ProgramIdentity, ServerState, Shared, States, VisitState,
+};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use lines::ActLines;

@@ -5,7 +5,7 @@ use crate::answers::{Answered, AuditTail, TrailLine};
 use crate::background::Background;
 use crate::cli::WayToServer;
 use crate::command::{AuditCommand, CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools};
-use crate::context::{Check, Inventory, OpenedData, OperatorContext};
+use crate::context::{Inventory, OpenedData, OperatorContext, ProgramIdentity};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, is_begun, refuse_foreign};
 use crate::doctor;
 use crate::error::{OperatorError, describe_mismatch};
@@ -35,7 +35,6 @@ use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Channel, Operator, Role};
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_postgres::Postgres;
@@ -90,9 +89,7 @@ pub struct ServiceParts {
 pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation> + 'a>;
 
 pub struct Offline<P> {
-    pub names: Arc<Names>,
-    pub catalogue: &'static Catalogue,
-    pub checks: Arc<[Check]>,
+    pub program: ProgramIdentity,
     pub store: StoreOptions,
     pub parts: P,
 }
@@ -115,9 +112,10 @@ impl Offline<MakeParts<'_>> {
         way: WayToServer,
         command: OperatorCommand,
     ) -> Result<Answered, OperatorError> {
-        let Self { names, catalogue, checks, store, .. } = &self;
+        let Self { program, store, .. } = &self;
+        let names = &*program.names;
         if let OperatorCommand::Tools { name } = &command {
-            return Answered::of(tools(catalogue, name.as_deref())?);
+            return Answered::of(tools(program.catalogue, name.as_deref())?);
         }
         let command = command.prepare();
         let operator = local_operator(Channel::Offline, way.claims.clone());
@@ -155,7 +153,7 @@ impl Offline<MakeParts<'_>> {
             return Err(no_folder(folder, way.data_given, names));
         }
         if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
-            return Answered::of(doctor::examine_offline(folder, names, catalogue, checks).await?.into());
+            return Answered::of(doctor::examine_offline(folder, program).await?.into());
         }
         let folder = match DataFolder::open(folder, names) {
             Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
@@ -189,13 +187,13 @@ impl Offline<MakeParts<'_>> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);
             let request = SocketRequest {
-                program: self.names.program.to_owned(),
+                program: self.program.names.program.to_owned(),
                 views: true,
                 command,
                 claims: way.claims.clone(),
             };
             let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
-            ask_server(&self.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
+            ask_server(&self.program.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
         };
         let after = async |place| read_answer::<AuditTail>(&ask(AuditCommand::After { place }).await?.json);
         let mut place = after(None).await?.next;
@@ -214,7 +212,7 @@ impl Offline<MakeParts<'_>> {
     }
 
     async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> CommandAnswer {
-        let Self { names, store, .. } = self;
+        let Self { program: ProgramIdentity { names, .. }, store, .. } = self;
         if store.is_folder() {
             return Err(no_shared_store());
         }
@@ -249,7 +247,7 @@ pub(crate) async fn carry_out<P>(
 where
     P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {
-    let Offline { names, catalogue, store, .. } = &offline;
+    let Offline { program: ProgramIdentity { names, catalogue, .. }, store, .. } = &offline;
     let CommandRow { role, mends, .. } = command.row();
     let reads = role == Role::View;
     let claim = match store.is_folder() || reads {
@@ -277,7 +275,7 @@ where
 
 async fn carry_out_over<P>(
     (opened, shared): (OpenedData, Option<Arc<Postgres>>),
-    Offline { names, catalogue, checks, store: _, parts }: Offline<P>,
+    Offline { program, store: _, parts }: Offline<P>,
     folder: &DataFolder,
     command: OperatorCommand,
     operator: &Operator,
@@ -295,8 +293,7 @@ where
     if shared.is_some() && reads {
         background.clear();
     }
-    let identity = (names, catalogue, checks);
-    let mut context = OperatorContext::new(identity, folder, (opened, shared), (inventory, own));
+    let mut context = OperatorContext::new(program, folder, (opened, shared), (inventory, own));
     if let Some(trail) = &mut trail {
         context.audit = Some(trail.audit.handle());
         context.lines = std::mem::take(&mut trail.lines);

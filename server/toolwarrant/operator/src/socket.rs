@@ -55,7 +55,7 @@ pub trait CommandReceiver: Send + Sync + 'static {
 
 impl CommandReceiver for OperatorContext {
     fn program(&self) -> &'static str {
-        self.names.program
+        self.program.names.program
     }
 
     fn carry_out<'a>(&'a self, operator: &'a Operator, command: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {

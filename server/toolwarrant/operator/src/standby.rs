@@ -2,24 +2,19 @@
 //! the leader to those that change something.
 
 use crate::command::{CommandAnswer, OperatorCommand};
-use crate::context::Check;
+use crate::context::ProgramIdentity;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
-use crate::names::Names;
 use crate::offline::{Offline, ServiceParts, carry_out};
 use crate::place::{StoreOptions, describe_leader};
 use crate::socket::CommandReceiver;
-use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Operator, Role};
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_postgres::Waiting;
 
 pub struct Standby {
-    pub names: Arc<Names>,
-    pub catalogue: &'static Catalogue,
-    pub checks: Arc<[Check]>,
+    pub program: ProgramIdentity,
     pub store: StoreOptions,
     pub folder: DataFolder,
     pub why: watch::Receiver<Waiting>,
@@ -41,13 +36,7 @@ impl Standby {
             return Err(OperatorError::unavailable(format!("this process waits to lead: {why}")));
         }
         let parts = |_: &DataFolder, _| Ok(ServiceParts::default());
-        let reading = Offline {
-            names: Arc::clone(&self.names),
-            catalogue: self.catalogue,
-            checks: Arc::clone(&self.checks),
-            store: self.store.clone(),
-            parts,
-        };
+        let reading = Offline { program: self.program.clone(), store: self.store.clone(), parts };
         let _turn = TURNS.acquire().await;
         carry_out(reading, &self.folder, command, operator).await
     }
@@ -55,7 +44,7 @@ impl Standby {
 
 impl CommandReceiver for Standby {
     fn program(&self) -> &'static str {
-        self.names.program
+        self.program.names.program
     }
 
     fn carry_out<'a>(&'a self, operator: &'a Operator, command: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {

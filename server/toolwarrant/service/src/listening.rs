@@ -20,8 +20,7 @@ use toolwarrant_operator::flags::{
 use toolwarrant_operator::metrics::ServiceStatus;
 
 pub(crate) struct Listening {
-    /// Has the address, and refuses connections until it listens.
-    pub(crate) socket: TcpSocket,
+    pub(crate) bound: SocketAddr,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) limits: Limits,
     pub(crate) limiter: Arc<ConnectionLimiter>,
@@ -42,25 +41,11 @@ pub(crate) struct ConsoleSocket {
 }
 
 impl Listening {
-    pub(crate) async fn open(options: ServeOptions, names: &Arc<Names>) -> Result<Self> {
-        let ServeOptions {
-            listen,
-            admin_listen,
-            console_listen,
-            public_url,
-            allow_hosts,
-            allow_origins,
-            demo: _,
-            allow_core_dumps: _,
-            json: _,
-            edge,
-            audit: _,
-            operate_group: _,
-            view_group: _,
-            operator_sockets: _,
-            toolsets: _,
-            stdio: _,
-        } = options;
+    /// Takes the address as well, which then refuses connections.
+    pub(crate) async fn open(serve: &ServeOptions, names: &Arc<Names>) -> Result<(TcpSocket, Self)> {
+        let &ServeOptions { listen, admin_listen, console_listen, ref edge, ref public_url, .. } = serve;
+        let ServeOptions { allow_hosts, allow_origins, .. } = serve;
+        let public_url = public_url.as_deref();
         let (tls, proxies, limits) = edge_of(edge)?;
         refuse_shared_ports(&[(LISTEN, Some(listen)), (ADMIN_LISTEN, admin_listen), (CONSOLE_LISTEN, console_listen)])?;
         let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
@@ -68,24 +53,29 @@ impl Listening {
         let machine = uname().nodename().to_string_lossy().into_owned();
         let monitor = match admin_listen {
             Some(address) => {
-                let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?.with_machine(&machine);
+                let policy = HostOriginPolicy::keyless(public_url, allow_hosts)?.with_machine(&machine);
                 let monitor = Monitor::listen(address, policy, status.clone()).await;
                 Some(monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?)
             }
             None => None,
         };
-        let console = console_listen.map(|address| take_console(address, tls.as_ref(), public_url.as_deref()));
+        let console = console_listen.map(|address| take_console(address, tls.as_ref(), public_url));
         let console = console.transpose()?;
         let socket = take_address(listen).map_err(|error| cannot_listen(LISTEN, listen, &error))?;
         let bound = socket.local_addr().context("cannot read the address that is listened on")?;
         if let Some(why) = in_clear(bound, tls.as_ref()) {
             tracing::warn!("{why}");
         }
-        let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
+        let policy = HostOriginPolicy::new(bound, public_url, allow_hosts, allow_origins)?;
         let policy = policy.with_machine(&machine);
-        let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
+        let url = public_url.map_or_else(|| url_of(bound, tls.as_ref()), str::to_owned);
         let limiter = ConnectionLimiter::behind(proxies, limits);
-        Ok(Self { socket, tls, limits, limiter, policy, url, status, watchdog, monitor, console })
+        Ok((socket, Self { bound, tls, limits, limiter, policy, url, status, watchdog, monitor, console }))
+    }
+
+    /// Returns the URL without a slash at its end.
+    pub(crate) fn url(&self) -> &str {
+        self.url.trim_end_matches('/')
     }
 }
 
@@ -133,8 +123,9 @@ pub(crate) fn listen(socket: TcpSocket, flag: &str) -> Result<TcpListener> {
 /// As many as Linux usually allows.
 const BACKLOG: u32 = 4_096;
 
-fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
-    let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } = options;
+fn edge_of(options: &EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
+    let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } =
+        options.clone();
     let tls = match (tls_cert, tls_key) {
         (None, None) => None,
         (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),

@@ -2,7 +2,6 @@
 
 use crate::log::Streams;
 use crate::question;
-use crate::server::ProgramIdentity;
 use crate::service::{Service, Setup, require_states};
 use crate::signals::Signals;
 use crate::start::Start;
@@ -31,13 +30,15 @@ use toolwarrant_operator::offline::{MakeParts, Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
     AuditCommand, Check, Config, ConfigError, ConfigTable, FailureCode, KeyCommand, Names, NoCommands, OperatorCommand,
-    OperatorError, OwnCommand, StoreOptions, render,
+    OperatorError, OwnCommand, ProgramIdentity, StoreOptions, render,
 };
 use toolwarrant_tasks::engine::OwnTasks;
 
 /// The program of a service, with the flags `F` and the commands `C` that it adds.
 pub struct Program<F = NoFlags, C = NoCommands> {
-    identity: ProgramIdentity,
+    names: Names,
+    demo: Demo,
+    checks: Vec<Check>,
     about: &'static str,
     usage: &'static str,
     tables: Vec<ConfigTable>,
@@ -61,7 +62,9 @@ impl<F: Flags> Program<F> {
     pub fn with_names(names: Names, about: &'static str) -> Self {
         let usage = "Without a command it serves. The other commands are for the operator, and work whether a server runs or not.";
         Self {
-            identity: ProgramIdentity { names, demo: Demo::default(), checks: Vec::new() },
+            names,
+            demo: Demo::default(),
+            checks: Vec::new(),
             about,
             usage,
             tables: Vec::new(),
@@ -76,8 +79,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     /// Adds commands, which [`Service::commands`] carries out.
     #[must_use]
     pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
-        let Self { identity, about, usage, tables, fleets, alone, added: PhantomData } = self;
-        Program { identity, about, usage, tables, fleets, alone, added: PhantomData }
+        let Self { names, demo, checks, about, usage, tables, fleets, alone, added: PhantomData } = self;
+        Program { names, demo, checks, about, usage, tables, fleets, alone, added: PhantomData }
     }
 
     /// Replaces the text of `--help` about a start without a command.
@@ -89,21 +92,21 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     /// Adds an application that sees everything. The first start creates it and prints a key of it.
     #[must_use]
     pub fn demo(mut self, application: &'static str, permissions: &'static [&'static str]) -> Self {
-        self.identity.demo.applications.push((application, permissions));
+        self.demo.applications.push((application, permissions));
         self
     }
 
     /// Sets the call that the first start prints as a command. Default: it lists the tools.
     #[must_use]
     pub fn try_first(mut self, tool: &'static str, arguments: Value) -> Self {
-        self.identity.demo.first_call = Some((tool, arguments));
+        self.demo.first_call = Some((tool, arguments));
         self
     }
 
     /// Adds a check of the doctor.
     #[must_use]
     pub fn check(mut self, check: Check) -> Self {
-        self.identity.checks.push(check);
+        self.checks.push(check);
         self
     }
 
@@ -133,8 +136,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     /// needs it.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>) -> ExitCode {
         let Self { about, usage, tables, fleets, .. } = &self;
-        let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables, fleets };
-        let name = self.identity.names.program;
+        let line = CommandLine { names: &self.names, catalogue: H::CATALOGUE, about, usage, tables, fleets };
+        let name = self.names.program;
         let invocation = line.parse::<F, C>(self.alone);
         // A change of the user applies only to threads that start after it.
         let owner = match &invocation {
@@ -197,6 +200,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         done.unwrap_or_else(|error| complain(&error, name, json, |text| streams.complain(text)))
     }
 
+    fn identity<H: Handlers>(&self) -> ProgramIdentity {
+        let Self { names, checks, .. } = self;
+        ProgramIdentity { names: Arc::new(names.clone()), catalogue: H::CATALOGUE, checks: checks[..].into() }
+    }
+
     /// Fails also if a fault is found.
     fn operate<H: Handlers>(
         self,
@@ -214,13 +222,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             let setup = Setup { flags, fleet, config, folder, files, clock, random, passes, tasks };
             Ok(compose(setup).map_err(|error| format!("{error:#}"))?.parts)
         };
-        let offline = Offline {
-            names: Arc::new(self.identity.names),
-            catalogue: H::CATALOGUE,
-            checks: self.identity.checks.into(),
-            store,
-            parts: Box::new(parts) as MakeParts<'_>,
-        };
+        let offline = Offline { program: self.identity::<H>(), store, parts: Box::new(parts) as MakeParts<'_> };
         if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
             let show = |lines: &[TrailLine]| {
                 let text = lines.iter().map(|TrailLine(line)| format!("{line}\n")).collect::<String>();
@@ -238,11 +240,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             _ => MadeSecret::None,
         };
         let again = Offline {
-            names: Arc::clone(&offline.names),
-            checks: Arc::default(),
+            program: offline.program.clone(),
             store: offline.store.clone(),
             parts: Box::new(|_: &DataFolder, _| Ok(ServiceParts::default())) as MakeParts<'_>,
-            ..offline
         };
         let answer = offline.run(&runtime, data, way.clone(), command)?;
         match (write_out(&render_answer(&answer, json)), made) {
@@ -266,7 +266,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<ExitCode> {
-        let (name, json, over_stdio) = (self.identity.names.program, serve.json, serve.stdio.is_some());
+        let (name, json, over_stdio) = (self.names.program, serve.json, serve.stdio.is_some());
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         // The service may start tasks while it is made.
         let entered = runtime.enter();
@@ -274,7 +274,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         if let Some(application) = &serve.stdio {
             stdio::bridge(&mut signals, application, place.0, (name, H::CATALOGUE))?;
         }
-        let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
+        let begun = Start::begin(&runtime, (self.identity::<H>(), self.demo), serve, place, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
         let leave = start.leave();
         let made = (|| {

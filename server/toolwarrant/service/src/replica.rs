@@ -7,44 +7,37 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_operator::Shared;
 use toolwarrant_operator::metrics::ServiceStatus;
 
-pub(crate) struct ReplicaLife {
-    pub(crate) shared: Shared,
+/// Returns an error if this process may not lead any more.
+pub(crate) async fn wait_for_stop(shared: Option<&mut Shared>, stop: impl Future<Output = ()>) -> Result<()> {
+    let leading = shared.and_then(|shared| {
+        shared.note_serving();
+        shared.leading.as_mut()
+    });
+    let Some(leading) = leading else {
+        stop.await;
+        return Ok(());
+    };
+    tokio::select! {
+        why = leading => Err(anyhow!("this process does not lead any more: {}", why?)),
+        () = stop => Ok(()),
+    }
 }
 
-impl ReplicaLife {
-    /// Returns an error if this process may not lead any more.
-    pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<()> {
-        let leading = this.and_then(|Self { shared }| {
-            shared.note_serving();
-            shared.leading.as_mut()
-        });
-        let Some(leading) = leading else {
-            stop.await;
-            return Ok(());
-        };
-        tokio::select! {
-            why = leading => Err(anyhow!("this process does not lead any more: {}", why?)),
-            () = stop => Ok(()),
-        }
-    }
+/// Leaves at once. Nothing may be under way.
+pub(crate) async fn give_up(shared: Shared) {
+    let _ = timeout(GIVE_UP, shared.leave()).await;
+}
 
-    /// Leaves at once. Nothing may be under way.
-    pub(crate) async fn give_up(self) {
-        let _ = timeout(GIVE_UP, self.shared.leave()).await;
-    }
-
-    /// Leaves, so that the process that waits leads. Then waits until that answers and the balancer
-    /// has noticed: clients that have waited here are led to it. If nobody leads soon, nobody waits
-    /// for that.
-    pub(crate) async fn hand_over(this: Option<Self>, status: &ServiceStatus) {
-        let Some(Self { shared }) = this else { return };
-        let store = Arc::clone(&shared.store);
-        shared.leave().await;
-        let led = until(SUCCESSOR, async || matches!(store.leader().await, Ok(Some(_)))).await;
-        if led && until(ITS_START, async || matches!(store.is_served().await, Ok(true))).await {
-            status.set_stopping();
-            sleep(NOTICED).await;
-        }
+/// Leaves, so that the process that waits leads. Then waits until that answers and the balancer has
+/// noticed: clients that have waited here are led to it. If nobody leads soon, nobody waits for
+/// that.
+pub(crate) async fn hand_over(shared: Shared, status: &ServiceStatus) {
+    let store = Arc::clone(&shared.store);
+    shared.leave().await;
+    let led = until(SUCCESSOR, async || matches!(store.leader().await, Ok(Some(_)))).await;
+    if led && until(ITS_START, async || matches!(store.is_served().await, Ok(true))).await {
+        status.set_stopping();
+        sleep(NOTICED).await;
     }
 }
 

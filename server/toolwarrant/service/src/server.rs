@@ -2,13 +2,14 @@
 
 use crate::events::{log_ended_keys, log_stop};
 use crate::hangup::Renewal;
-use crate::listening::{base_path, in_clear, url_of};
+use crate::listening::{Listening, base_path, in_clear, url_of};
 use crate::manager;
-use crate::replica::ReplicaLife;
+use crate::replica;
 use crate::signals::Signals;
+use crate::start::Answering;
 use crate::stdio;
 use crate::timekeeping;
-use crate::welcome::{Demo, DemoKey};
+use crate::welcome::DemoKey;
 use anyhow::{Result, bail};
 use sd_notify::NotifyState;
 use serde_json::json;
@@ -27,107 +28,73 @@ use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::keep_passes;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_http::Gate;
-use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
+use toolwarrant_http::edge::{self, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
-use toolwarrant_operator::metrics::ServiceStatus;
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Check, Names, OperatorContext, note_unreadable, until};
+use toolwarrant_operator::{Background, Names, OperatorContext, Shared, note_unreadable, until};
 use toolwarrant_tasks::engine::Engine;
 use tracing::field::display;
-
-pub(crate) struct ProgramIdentity {
-    pub(crate) names: Names,
-    pub(crate) demo: Demo,
-    pub(crate) checks: Vec<Check>,
-}
 
 /// A server that listens and does not answer yet.
 pub(crate) struct Server {
     pub(crate) listener: TcpListener,
-    pub(crate) endpoint: Arc<dyn Responder>,
-    pub(crate) limiter: Arc<ConnectionLimiter>,
-    pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) url: String,
-    pub(crate) names: Arc<Names>,
-    pub(crate) serves: Option<String>,
-    pub(crate) demo: Demo,
+    pub(crate) listening: Listening,
+    pub(crate) answering: Answering,
+    /// The words for its targets, such as `3 printers`.
+    pub(crate) serves: String,
     pub(crate) keys: Vec<DemoKey>,
-    /// `None` if there is an application.
-    pub(crate) first_steps: Option<String>,
-    pub(crate) renewals: Vec<Renewal>,
-    pub(crate) passes: (Passes, AuditHandle),
-    pub(crate) engine: Arc<Engine>,
+    /// The commands to paste.
+    pub(crate) steps: String,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
+    pub(crate) passes: Passes,
     pub(crate) context: Arc<OperatorContext>,
     pub(crate) console: Arc<Console>,
-    pub(crate) keeper: AuditKeeper,
     pub(crate) sockets: Vec<OperatorSocket>,
     /// `None` if this server is not one of `stdio`.
     pub(crate) bridges: Option<OperatorSocket>,
-    pub(crate) replica: Option<ReplicaLife>,
-    pub(crate) status: Arc<ServiceStatus>,
-    pub(crate) monitor: Option<Monitor>,
+    pub(crate) replica: Option<Shared>,
     /// Keeps the folder locked while the server runs.
     pub(crate) folder: DataFolder,
-    /// The number of the layout of its store.
-    pub(crate) layout: u32,
-    /// Reports to the service manager until this is dropped.
-    pub(crate) watchdog: JoinSet<()>,
 }
 
 impl Server {
-    /// Returns the URL without a slash at its end.
-    fn url(&self) -> &str {
-        self.url.trim_end_matches('/')
-    }
-
     fn greeting(&self) -> String {
+        let Listening { bound, monitor, .. } = &self.listening;
         let keys = self.keys.iter().map(DemoKey::json).collect::<Vec<_>>();
-        let monitor = self.monitor.as_ref().map(|monitor| format!("http://{}", monitor.address()));
-        let listens = self.listener.local_addr().ok();
-        format!(
-            "{}\n",
-            json!({"url": format!("{}/mcp", self.url()), "listens": listens, "monitor": monitor, "keys": keys})
-        )
+        let monitor = monitor.as_ref().map(|monitor| format!("http://{}", monitor.address()));
+        let url = format!("{}/mcp", self.listening.url());
+        format!("{}\n", json!({"url": url, "listens": bound, "monitor": monitor, "keys": keys}))
     }
 
     fn welcome(&self) -> String {
-        let Names { program, version, .. } = *self.names;
-        let (url, folder) = (self.url(), self.folder.path().display());
-        let serves = self.serves.as_deref().unwrap_or(self.context.catalogue.service.name);
-        let mut out = format!("{program} {version} serves {serves} at {url}/mcp\n");
-        if let Ok(bound) = self.listener.local_addr() {
-            if url_of(bound, self.tls.as_ref()) != url {
-                let _ = writeln!(out, "It listens on {bound}.");
-            }
-            let base = base_path(url);
-            if !base.is_empty() {
-                let _ = writeln!(
-                    out,
-                    "The proxy in front must strip `{base}` from the path: /mcp and /v1 are served here."
-                );
-            }
-            if let Some(why) = in_clear(bound, self.tls.as_ref()) {
-                let _ = writeln!(out, "Beware: {why}.");
-            }
+        let Names { program, version, .. } = *self.context.program.names;
+        let Listening { bound, tls, monitor, .. } = &self.listening;
+        let (url, folder) = (self.listening.url(), self.folder.path().display());
+        let mut out = format!("{program} {version} serves {} at {url}/mcp\n", self.serves);
+        if url_of(*bound, tls.as_ref()) != url {
+            let _ = writeln!(out, "It listens on {bound}.");
         }
-        out.push('\n');
-        out += &match &self.first_steps {
-            Some(steps) => steps.clone(),
-            None => self.demo.text(program, url, &self.keys),
-        };
-        if let Some(monitor) = &self.monitor {
+        let base = base_path(url);
+        if !base.is_empty() {
+            let _ =
+                writeln!(out, "The proxy in front must strip `{base}` from the path: /mcp and /v1 are served here.");
+        }
+        if let Some(why) = in_clear(*bound, tls.as_ref()) {
+            let _ = writeln!(out, "Beware: {why}.");
+        }
+        let _ = write!(out, "\n{}", self.steps);
+        if let Some(monitor) = monitor {
             let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());
         }
         let _ = match &self.replica {
             None => writeln!(out, "Tasks, applications and keys are in {folder}."),
-            Some(life) => writeln!(
+            Some(shared) => writeln!(
                 out,
                 "This is the replica {}. Tasks, applications and keys are in PostgreSQL; the master key and the audit trail are in \
                  {folder}.",
-                life.shared.store.name()
+                shared.store.name()
             ),
         };
         out.push_str("Ctrl-C stops it.\n");
@@ -135,16 +102,16 @@ impl Server {
     }
 
     async fn log_start(&self) {
-        let Self { listener, url, monitor, replica, layout, context, engine, names, folder, .. } = self;
-        let listens = listener.local_addr().ok().map(display);
-        let monitor = monitor.as_ref().map(|monitor| display(monitor.address()));
+        let Self { listening: Listening { bound, url, monitor, .. }, replica, context, answering, folder, .. } = self;
+        let (listens, monitor) = (display(bound), monitor.as_ref().map(|monitor| display(monitor.address())));
         let store = match replica {
             None => folder.path().display().to_string(),
-            Some(life) => format!("PostgreSQL, as the replica {}", life.shared.store.name()),
+            Some(shared) => format!("PostgreSQL, as the replica {}", shared.store.name()),
         };
         let applications = context.registry.applications().await.len();
         let keys = context.registry.keys(|key| !key.secrets.is_empty()).await.len();
-        let (version, tasks_in_flight, last_stop) = (names.version, engine.in_flight(), folder.begin_run());
+        let (version, layout) = (context.program.names.version, context.layout());
+        let (tasks_in_flight, last_stop) = (answering.engine.in_flight(), folder.begin_run());
         tracing::info!(
             version,
             listens,
@@ -161,12 +128,12 @@ impl Server {
     }
 
     /// Serves until a signal arrives. A second one ends it at once.
-    pub(crate) fn run(mut self, runtime: &Runtime, signals: Signals, say: impl Fn(&str), json: bool) -> Result<()> {
-        let name = self.names.program;
+    pub(crate) fn run(self, runtime: &Runtime, signals: Signals, say: impl Fn(&str), json: bool) -> Result<()> {
+        let name = self.context.program.names.program;
         say(&if json { self.greeting() } else { self.welcome() });
         let Signals { mut stop, hangup } = signals;
-        let renewals = std::mem::take(&mut self.renewals);
-        let busy = self.bridges.is_some().then(|| Arc::clone(&self.engine));
+        let renewals = renewals(self.listening.tls.clone(), self.answering.audit.clone());
+        let busy = self.bridges.is_some().then(|| Arc::clone(&self.answering.engine));
         let (stop_serving, stopped) = oneshot::channel();
         let signals = async {
             let hung_up = hangup.renew(renewals);
@@ -183,8 +150,8 @@ impl Server {
         };
         let (end, served) = runtime.block_on(async {
             self.log_start().await;
-            manager::tell_ready(&format!("serves {}/mcp", self.url()));
-            let (engine, begun) = (Arc::clone(&self.engine), Instant::now());
+            manager::tell_ready(&format!("serves {}/mcp", self.listening.url()));
+            let (engine, begun) = (Arc::clone(&self.answering.engine), Instant::now());
             let stop = async move {
                 let why = stopped.await.unwrap_or_default();
                 manager::tell(&[NotifyState::Stopping]);
@@ -207,31 +174,28 @@ impl Server {
     async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self {
             listener,
-            endpoint,
-            limiter,
-            tls,
-            engine,
+            listening,
+            answering,
+            keys,
+            steps,
             background,
+            passes,
             context,
             console,
-            keeper,
             sockets,
             bridges,
             mut replica,
-            status,
-            monitor,
             folder,
-            keys,
-            passes,
-            watchdog: _watchdog,
             ..
         } = self;
+        let Answering { endpoint, engine, keeper, audit, .. } = answering;
+        let Listening { limiter, tls, status, monitor, watchdog: _watchdog, .. } = listening;
         // Their secrets have been printed.
-        drop(keys);
+        drop((keys, steps));
         let watching = monitor.map(watch);
-        let mut work = Work::start(&engine, background, &context, keeper, (sockets, console, passes));
+        let mut work = Work::start(&engine, background, &context, keeper, (sockets, console, (passes, audit)));
         let hands_over = replica.is_some() || bridges.is_some();
-        let gate = hands_over.then(|| Arc::new(Gate::new(Arc::clone(&endpoint), context.catalogue)));
+        let gate = hands_over.then(|| Arc::new(Gate::new(Arc::clone(&endpoint), context.program.catalogue)));
         // The writer of the audit ends with the endpoint, which a gate lets go when it is held.
         let kept = gate.is_none().then(|| Arc::clone(&endpoint));
         let responder: Arc<dyn Responder> = gate.clone().map_or(endpoint, |gate| gate);
@@ -239,11 +203,13 @@ impl Server {
         let mut stopped = Ok(());
         let (lose, lost) = oneshot::channel();
         let closing = async {
-            stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
+            stopped = replica::wait_for_stop(replica.as_mut(), stop).await;
             if let (Ok(()), Some(gate)) = (&stopped, &gate) {
                 status.set_handing_over();
                 let held = work.stop_behind(gate, &engine).await;
-                ReplicaLife::hand_over(replica.take(), &status).await;
+                if let Some(shared) = replica.take() {
+                    replica::hand_over(shared, &status).await;
+                }
                 drop(held);
             }
             status.set_stopping();
@@ -260,7 +226,7 @@ impl Server {
         if let (Err(_), Some(leader)) = (&stopped, replica) {
             // Another process waits for the end of this one, which leaves all as a kill would.
             work.give_up().await;
-            leader.give_up().await;
+            replica::give_up(leader).await;
             drop(gate);
             let _ = timeout(AUDIT_PATIENCE, work.stop_last()).await;
             return stopped;
@@ -284,6 +250,21 @@ impl Server {
         drop((context, folder));
         Ok(())
     }
+}
+
+fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
+    let certificates = tls.map(|tls| Renewal {
+        what: "certificates",
+        renew: Box::new(move || {
+            tls.reload();
+            Ok(())
+        }),
+    });
+    let reopen = move || {
+        audit.reopen();
+        Ok(())
+    };
+    certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
 }
 
 fn report_pending(settled: Durability) -> Result<()> {
@@ -325,7 +306,7 @@ impl Work {
                 Background::of_service(of_service),
                 Background::start("the registry", PATIENCE, |stopped| settle(context(), stopped)),
                 Background::start("the passes", PATIENCE, |stopped| {
-                    let judge = (context().registry.access(), context().catalogue, context().clock.clone());
+                    let judge = (context().registry.access(), context().program.catalogue, context().clock.clone());
                     keep_passes(passes, judge, audit, stopped)
                 }),
             ],

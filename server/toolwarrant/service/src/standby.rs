@@ -6,17 +6,14 @@ use crate::signals::StopSignals;
 use anyhow::Result;
 use std::sync::Arc;
 use tokio::sync::watch;
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::metrics::ServiceStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::standby::Standby;
-use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions, Waiting};
+use toolwarrant_operator::{Background, Claim, OperatorError, ProgramIdentity, StoreOptions, Waiting};
 
 pub(crate) struct WaitingStart<'a> {
-    pub(crate) names: &'a Arc<Names>,
-    pub(crate) catalogue: &'static Catalogue,
-    pub(crate) checks: &'a [Check],
+    pub(crate) program: &'a ProgramIdentity,
     pub(crate) store: &'a StoreOptions,
     pub(crate) folder: &'a DataFolder,
     pub(crate) groups: &'a OperatorGroups,
@@ -26,10 +23,10 @@ pub(crate) struct WaitingStart<'a> {
 impl WaitingStart<'_> {
     /// Returns `None` if this process is stopped before it may lead.
     pub(crate) async fn wait(self, stop: &mut StopSignals) -> Result<Option<Claim>> {
-        let Self { names, catalogue, checks, store, folder, groups, status } = self;
+        let Self { program, store, folder, groups, status } = self;
         let (shown, mut why) = watch::channel(Waiting::default());
         status.set_waiting(why.clone());
-        let claiming = store.claim(folder, names, &shown);
+        let claiming = store.claim(folder, &program.names, &shown);
         tokio::pin!(claiming);
         tokio::select! {
             claimed = &mut claiming => return Ok(Some(claimed.map_err(OperatorError::from)?)),
@@ -40,9 +37,7 @@ impl WaitingStart<'_> {
         // A manager that waited for more would end a standby.
         manager::tell_ready("waits to lead");
         let standby = Arc::new(Standby {
-            names: Arc::clone(names),
-            catalogue,
-            checks: checks.into(),
+            program: program.clone(),
             store: store.clone(),
             folder: folder.clone(),
             why: why.clone(),

@@ -5,11 +5,9 @@
 //! [`Start::begin`].
 
 use crate::core::{Core, CoreParts};
-use crate::hangup::Renewal;
 use crate::listening::{ConsoleSocket, Listening, base_path, listen};
 use crate::manager;
-use crate::replica::ReplicaLife;
-use crate::server::{ProgramIdentity, Server};
+use crate::server::Server;
 use crate::service::Setup;
 use crate::signals::StopSignals;
 use crate::standby::WaitingStart;
@@ -19,6 +17,7 @@ use anyhow::{Context, Result};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::random::Random;
@@ -29,19 +28,19 @@ use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, Pipeline, ToolCaller};
 use toolwarrant_core::registry::{Registry, unknown_permissions};
-use toolwarrant_core::toolsets::{Offer, Toolsets};
-use toolwarrant_http::edge::{Responder, Tls};
+use toolwarrant_core::toolsets::Offer;
+use toolwarrant_http::edge::Responder;
 use toolwarrant_http::{Endpoint, OfferedPage, ServerProcess};
 use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::flags::{CONSOLE_LISTEN, LISTEN};
-use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
+use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::StatusSources;
 use toolwarrant_operator::offline::ServiceParts;
 use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
-    ActLines, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
+    ActLines, Config, OpenError, OpenedData, OperatorContext, OperatorError, ProgramIdentity, StoreOptions,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::{Engine, OwnTasks};
@@ -51,84 +50,61 @@ const TASKS_MAX: usize = 100_000;
 
 /// A start that listens and has opened the data folder.
 pub(crate) struct Start {
-    names: Arc<Names>,
+    program: ProgramIdentity,
     demo: Demo,
-    checks: Vec<Check>,
-    catalogue: &'static Catalogue,
-    random: Random,
-    /// Even if standard output is not a terminal.
-    prints_keys: bool,
-    bridges: Option<OperatorSocket>,
-    keeping: AuditOptions,
-    groups: OperatorGroups,
+    serve: ServeOptions,
+    /// Has the address, and refuses connections until it listens.
+    socket: TcpSocket,
     listening: Listening,
     folder: DataFolder,
     opened: OpenedData,
     passes: Passes,
     tasks: OwnTasks,
-    toolsets: Toolsets,
+    bridges: Option<OperatorSocket>,
 }
 
 impl Start {
     /// Returns `None` if it is stopped before it may lead.
     pub(crate) fn begin(
         runtime: &Runtime,
-        identity: ProgramIdentity,
+        (program, demo): (ProgramIdentity, Demo),
         serve: ServeOptions,
         (data, store): (&Path, StoreOptions),
-        catalogue: &'static Catalogue,
         stop: &mut StopSignals,
     ) -> Result<Option<Self>> {
         runtime.block_on(async {
-            let ProgramIdentity { names, demo, checks } = identity;
-            let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
-            let offer = Offer { catalogue, toolsets: serve.toolsets, answers_bridges: serve.stdio.is_some() };
-            let (groups, over_stdio) = (groups_of(&serve), serve.stdio.is_some());
-            let locked = match over_stdio {
-                true => match stdio::wait_for_folder(data, &names, stop).await {
+            let names = &program.names;
+            let locked = match serve.stdio.is_some() {
+                true => match stdio::wait_for_folder(data, names, stop).await {
                     Ok(None) => return Ok(None),
                     locked => locked.transpose(),
                 },
                 false => None,
             };
-            let listening = Listening::open(serve, &names).await?;
-            let folder = locked.unwrap_or_else(|| DataFolder::open(data, &names));
+            let (socket, listening) = Listening::open(&serve, names).await?;
+            let folder = locked.unwrap_or_else(|| DataFolder::open(data, names));
             let folder = folder.map_err(OpenError::from).map_err(OperatorError::from)?;
             let claim = match store.is_folder() {
                 true => None,
                 false => {
-                    let status = &listening.status;
-                    let (names, checks, store, folder, groups) = (&names, &*checks, &store, &folder, &groups);
-                    let waiting = WaitingStart { names, catalogue, checks, store, folder, groups, status };
+                    let groups = groups_of(&serve);
+                    let (program, status) = (&program, &*listening.status);
+                    let waiting = WaitingStart { program, store: &store, folder: &folder, groups: &groups, status };
                     let Some(claim) = waiting.wait(stop).await? else { return Ok(None) };
                     Some(claim)
                 }
             };
             let extending = manager::extend_timeout("opens the data");
-            let opened = OpenedData::open(&folder, &names, offer, &random, (&store, claim)).await?;
+            let (catalogue, toolsets) = (program.catalogue, serve.toolsets);
+            let offer = Offer { catalogue, toolsets, answers_bridges: serve.stdio.is_some() };
+            let opened = OpenedData::open(&folder, names, offer, &Random::System, (&store, claim)).await?;
             drop(extending);
             warn_of_keys_off(&*opened.database).await?;
-            // Output in a file or a pipe may be stored, so it must not have secrets.
-            let prints_keys = wanted || (!over_stdio && io::stdout().is_terminal());
-            let bridges = over_stdio.then(|| OperatorSocket::open_for_bridges(folder.path())).transpose()?;
-            let passes = Passes::new(opened.clock.clone(), random.clone(), &listening.url, store.cell.as_deref());
-            Ok(Some(Self {
-                names,
-                demo,
-                checks,
-                catalogue,
-                random,
-                prints_keys,
-                bridges,
-                keeping,
-                groups,
-                listening,
-                folder,
-                opened,
-                passes,
-                tasks: OwnTasks::default(),
-                toolsets: offer.toolsets,
-            }))
+            let cell = store.cell.as_deref();
+            let passes = Passes::new(opened.clock.clone(), Random::System, &listening.url, cell);
+            let tasks = OwnTasks::default();
+            let bridges = offer.answers_bridges.then(|| OperatorSocket::open_for_bridges(folder.path())).transpose()?;
+            Ok(Some(Self { program, demo, serve, socket, listening, folder, opened, passes, tasks, bridges }))
         })
     }
 
@@ -150,16 +126,16 @@ impl Start {
         config: Config,
     ) -> Result<Setup<'_, F>> {
         let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
-        let (clock, random, passes) = (self.opened.clock.clone(), self.random.clone(), self.passes.clone());
+        let (clock, random, passes) = (self.opened.clock.clone(), Random::System, self.passes.clone());
         let tasks = self.tasks.clone();
         Ok(Setup { flags, fleet, config, folder: &self.folder, files, clock, random, passes, tasks })
     }
 
     pub(crate) fn core(&self, runtime: &Runtime, executor: Arc<dyn Executor>) -> Result<Core> {
-        let Self { catalogue, folder, opened: data, keeping: audit, .. } = self;
-        let (random, max_in_flight) = (self.random.clone(), TASKS_MAX);
-        let parts = CoreParts { catalogue, executor, folder, data, random, audit: *audit, max_in_flight };
-        let core = runtime.block_on(Core::compose(parts))?;
+        let Self { program: ProgramIdentity { catalogue, .. }, folder, opened: data, serve, .. } = self;
+        let (random, audit, max_in_flight) = (Random::System, serve.audit, TASKS_MAX);
+        let core = Core::compose(CoreParts { catalogue, executor, folder, data, random, audit, max_in_flight });
+        let core = runtime.block_on(core)?;
         self.tasks.begin(&core.engine);
         Ok(core)
     }
@@ -175,8 +151,8 @@ impl Start {
         let pipeline = Arc::new(pipeline);
         let caller: Weak<dyn ToolCaller> = Arc::<Pipeline<H>>::downgrade(&pipeline);
         let Listening { limits, policy, url, .. } = &self.listening;
-        let id = u32::from_le_bytes(self.random.bytes()?);
-        let process = ServerProcess { version: self.names.version, base: base_path(url), id, toolsets: self.toolsets };
+        let (id, toolsets) = (u32::from_le_bytes(Random::System.bytes()?), self.serve.toolsets);
+        let process = ServerProcess { version: self.program.names.version, base: base_path(url), id, toolsets };
         let endpoint = Endpoint::new(pipeline, policy.clone(), *limits, process);
         let page = page.filter(|_| self.passes.have_page());
         let endpoint = Arc::new(endpoint.with_page(page.map(|page| OfferedPage { page, passes: self.passes.clone() })));
@@ -185,87 +161,79 @@ impl Start {
 
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, parts: ServiceParts) -> Result<Server> {
         runtime.block_on(async {
-            let bridges = self.bridges;
-            let Self {
-                names, demo, checks, catalogue, prints_keys, groups, listening, folder, mut opened, passes, ..
-            } = self;
-            let Answering { endpoint, caller, engine, keeper, requests, audit } = answering;
+            let Self { program, demo, serve, socket, mut listening, folder, mut opened, passes, tasks: _, bridges } =
+                self;
             let ServiceParts { inventory, own, upstreams, background, serves, hint } = parts;
-            let Listening { socket, tls, limiter, url, status, watchdog, monitor, console: place, .. } = listening;
+            let (names, catalogue) = (Arc::clone(&program.names), program.catalogue);
             let listener = listen(socket, LISTEN)?;
-            let demo = Demo { hint, ..demo };
-            let layout = opened.layout();
-            let replica = opened.shared.take().map(|shared| ReplicaLife { shared });
-            let shared = replica.as_ref().map(|life| life.shared.store.clone());
-            let identity = (Arc::clone(&names), catalogue, checks.into());
-            let mut context = OperatorContext::new(identity, &folder, (opened, shared), (inventory, own));
-            let OperatorContext { registry, clock, .. } = &context;
+            let replica = opened.shared.take();
+            let shared = replica.as_ref().map(|shared| Arc::clone(&shared.store));
+            let mut context = OperatorContext::new(program, &folder, (opened, shared), (inventory, own));
+            let OperatorContext { registry, clock, store, .. } = &context;
             warn_of_permissions(registry, catalogue).await;
-            log_toolsets(Offer { toolsets: self.toolsets, ..catalogue.into() });
-            let sockets = OperatorSocket::open_all(folder.path(), &groups)?;
+            log_toolsets(Offer { toolsets: serve.toolsets, ..catalogue.into() });
+            let sockets = OperatorSocket::open_all(folder.path(), &groups_of(&serve))?;
             // The keys come last, because their secrets are lost if the start fails after them.
-            let keys = if prints_keys { demo.keys(registry, catalogue).await? } else { Vec::new() };
-            let first_steps =
-                registry.is_empty().await.then(|| demo.first_steps(names.program, catalogue, folder.path()));
-            status.set_serving(StatusSources {
-                database: context.store.clone(),
-                engine: engine.clone(),
-                requests,
-                audit: audit.clone(),
-                limiter: limiter.clone(),
+            let keys = if prints_keys(&serve) { demo.keys(registry, catalogue).await? } else { Vec::new() };
+            let steps = match registry.is_empty().await {
+                true => demo.first_steps(names.program, catalogue, folder.path()),
+                false => Demo { hint, ..demo }.text(names.program, listening.url(), &keys),
+            };
+            listening.status.set_serving(StatusSources {
+                database: store.clone(),
+                engine: answering.engine.clone(),
+                requests: answering.requests.clone(),
+                audit: answering.audit.clone(),
+                limiter: listening.limiter.clone(),
                 upstreams,
-                replica: replica.as_ref().map(|life| ReplicaStatus::new(&life.shared)),
+                replica: replica.as_ref().map(ReplicaStatus::new),
                 access: registry.access(),
                 clock: clock.clone(),
                 folder: folder.path().to_owned(),
             });
-            let console =
-                open_console(Console::new((catalogue, url.clone()), clock.clone(), Random::System, groups), place)?;
-            context.audit = Some(audit.clone());
-            context.lines = ActLines::of(&keeper);
-            context.caller = Some(caller);
-            context.server = Some(status.clone());
+            let seen = (catalogue, listening.url.clone());
+            let console = Console::new(seen, clock.clone(), Random::System, groups_of(&serve));
+            let console = open_console(console, listening.console.take())?;
+            context.audit = Some(answering.audit.clone());
+            context.lines = ActLines::of(&answering.keeper);
+            context.caller = Some(Weak::clone(&answering.caller));
+            context.server = Some(listening.status.clone());
             context.console = Some(console.clone());
-            let context = Arc::new(context);
+            let (context, serves) = (Arc::new(context), serves.unwrap_or_else(|| catalogue.service.name.to_owned()));
             Ok(Server {
-                renewals: renewals(tls.clone(), audit.clone()),
-                passes: (passes, audit),
                 listener,
-                endpoint,
-                limiter,
-                tls,
-                url,
-                names,
+                listening,
+                answering,
                 serves,
-                demo,
                 keys,
-                first_steps,
-                engine,
+                steps,
                 background,
+                passes,
                 context,
                 console,
-                keeper,
                 sockets,
                 bridges,
                 replica,
-                status,
-                monitor,
                 folder,
-                layout,
-                watchdog,
             })
         })
     }
 }
 
+/// The endpoint over the core of a server.
 pub(crate) struct Answering {
-    endpoint: Arc<dyn Responder>,
+    pub(crate) endpoint: Arc<dyn Responder>,
     /// Ends with the endpoint, on which the end of the audit waits.
-    caller: Weak<dyn ToolCaller>,
-    engine: Arc<Engine>,
-    keeper: AuditKeeper,
-    requests: Arc<Requests>,
-    audit: AuditHandle,
+    pub(crate) caller: Weak<dyn ToolCaller>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) keeper: AuditKeeper,
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) audit: AuditHandle,
+}
+
+/// Output in a file or a pipe may be stored, so it must not have secrets.
+fn prints_keys(serve: &ServeOptions) -> bool {
+    serve.demo || (serve.stdio.is_none() && io::stdout().is_terminal())
 }
 
 fn open_console(console: Console, place: Option<ConsoleSocket>) -> Result<Arc<Console>> {
@@ -316,19 +284,4 @@ fn log_toolsets(Offer { catalogue, toolsets, .. }: Offer) {
             );
         }
     }
-}
-
-fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
-    let certificates = tls.map(|tls| Renewal {
-        what: "certificates",
-        renew: Box::new(move || {
-            tls.reload();
-            Ok(())
-        }),
-    });
-    let reopen = move || {
-        audit.reopen();
-        Ok(())
-    };
-    certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
 }

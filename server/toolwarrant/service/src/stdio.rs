@@ -22,7 +22,7 @@ use toolwarrant_core::toolsets::StdioApplication;
 use toolwarrant_http::edge::{self, ApplicationKeys, ConnectionLimiter, Keyed, Responder};
 use toolwarrant_operator::data::{DataFolder, FolderError, STDIO_SOCKET};
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Names, OperatorContext, local_operator};
+use toolwarrant_operator::{Background, Names, OperatorContext, ProgramIdentity, local_operator};
 use toolwarrant_tasks::engine::Engine;
 
 /// Starts the bridge in a thread that does not keep the process from ending.
@@ -140,7 +140,7 @@ impl StdioKeys {
     /// Creates an application at its first use. If an operator has revoked its key, it has none.
     async fn make(&self, name: &str) -> Result<Option<NewKey>, RegistryError> {
         let Some(application) = StdioApplication::of_name(name) else { return Ok(None) };
-        let OperatorContext { registry, catalogue, .. } = &*self.context;
+        let OperatorContext { registry, program: ProgramIdentity { catalogue, .. }, .. } = &*self.context;
         let operator = local_operator(Channel::Start, Claims::default());
         let origin = Origin { operator, command: "stdio".to_owned() };
         if let Ok(known) = registry.find(name).await {

@@ -142,7 +142,8 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
         AppCommand::Create { name, permissions, requests_per_minute, assigned, key } => {
-            let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
+            let requests_per_minute =
+                requests_per_minute.unwrap_or(context.program.catalogue.service.requests_per_minute);
             let grants = read_grants(context, &assigned).await?;
             let new = NewApplication { name, permissions, grants, requests_per_minute };
             if key {
@@ -274,7 +275,7 @@ fn describe_application(
         Some(all) if all.is_all() => SeenTargets::Text("all".to_owned()),
         granted => show(granted.map(Granted::terms).unwrap_or_default()),
     };
-    let resources = context.catalogue.resource_names().into_iter();
+    let resources = context.program.catalogue.resource_names().into_iter();
     ApplicationFacts {
         name: ApplicationName { name: row.name.clone(), deleted_at: row.deleted_at },
         id: row.id.clone(),

@@ -86,7 +86,7 @@ pub(super) async fn flush(context: &OperatorContext) {
 
 async fn verify_trail(context: &OperatorContext) -> Result<Verification, OperatorError> {
     let folder = context.folder.clone();
-    let salt = context.names.salt.clone();
+    let salt = context.program.names.salt.clone();
     let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));
     let key = key.await.map_err(|error| refusal(error.to_string()))?.map_err(|error| refusal(error.to_string()))?;
     let mut found = look(context, &key.chain_key()).await?;

@@ -18,7 +18,7 @@ pub(super) async fn call(
     (tool, arguments): (&str, &str),
 ) -> Result<CalledTool, OperatorError> {
     let unknown = || OperatorError::not_found(format!("there is no tool `{tool}`; `tools` lists them")).at("tool");
-    let tool = context.catalogue.tool(tool).ok_or_else(unknown)?;
+    let tool = context.program.catalogue.tool(tool).ok_or_else(unknown)?;
     if tool.acts || tool.task.is_some() {
         let why = format!("`{}` changes something; an operator calls tools that read or issue", tool.name);
         return Err(refusal(why).at("tool"));
@@ -47,7 +47,7 @@ pub(super) async fn call(
     }
     let result = caller.call_as(&app.id, tool.name, arguments, &id).await.map_err(|failure| {
         let (def, message) = (failure.def(), failure.message());
-        match *def == *context.catalogue.roles.unauthenticated {
+        match *def == *context.program.catalogue.roles.unauthenticated {
             true => refusal(format!("`{}` has no live key, and a call needs the right of one", app.name)).at("app"),
             false => refusal(format!("{}: {message}", def.code)),
         }

@@ -78,7 +78,7 @@ pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin, lost
     let act = context.registry.act(origin, None, Changes::default())?;
     let act_id = act.id.clone();
     let ended = store.begin_again(context.clock.wall(), act).await?;
-    let program = context.names.program;
+    let program = context.program.names.program;
     let next_step = format!(
         "start the servers. All keys are off: first revoke those that must not return with `{program} key revoke KEY`, above all \
          those that were revoked in the time that is lost; then turn on the others with `{program} key confirm KEY...`, or \

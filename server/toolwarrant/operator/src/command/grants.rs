@@ -11,12 +11,13 @@ use toolwarrant_core::catalogue::ResourceDef;
 pub(super) async fn read_grants(context: &OperatorContext, assigned: &[String]) -> Result<Grants, OperatorError> {
     let mut terms: BTreeMap<&'static str, (&'static ResourceDef, Vec<String>)> = BTreeMap::new();
     for assigned in assigned {
-        let named = assigned.split_once(':').and_then(|(name, term)| Some((context.catalogue.resource(name)?, term)));
-        let found = match (named, context.catalogue.resources) {
+        let named =
+            assigned.split_once(':').and_then(|(name, term)| Some((context.program.catalogue.resource(name)?, term)));
+        let found = match (named, context.program.catalogue.resources) {
             (None, [only]) => Some((only, assigned.as_str())),
             (named, _) => named,
         };
-        let names = || context.catalogue.resource_names().join(", ");
+        let names = || context.program.catalogue.resource_names().join(", ");
         let unnamed =
             || refusal(format!("`{assigned}` must begin with a resource and a colon; there are: {}", names()));
         let (def, term) = found.ok_or_else(unnamed).map_err(|error| error.at("assign"))?;
@@ -68,7 +69,7 @@ pub(super) async fn must_exist(
     let Some(inventory) = &context.inventory else { return Ok(()) };
     match inventory.missing(resource, ids).await.map_err(refusal)? {
         Some(absent) => {
-            let program = context.names.program;
+            let program = context.program.names.program;
             Err(OperatorError::not_found(format!(
                 "there is no {resource} `{absent}`; `{program} {resource} list` shows the existing ones"
             )))

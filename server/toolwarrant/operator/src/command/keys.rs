@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{Changes, Origin};
-use toolwarrant_core::registry::{Changed, NewKey};
+use toolwarrant_core::registry::NewKey;
 use toolwarrant_core::store::{KeyRow, SecretRow, SecretUse};
 
 /// Commands about keys.
@@ -265,8 +265,7 @@ async fn change(
     if show(context, key).await?.state == KeyState::Revoked {
         return Err(refusal(format!("the key `{key}` is revoked; create another for its application")));
     }
-    let changed: Changed = context.registry.change_key(key, origin, edit).await?;
-    let made = Some(describe_act(changed));
+    let made = Some(describe_act(context.registry.change_key(key, origin, edit).await?));
     Ok(Box::new(KeyAnswer { made, ..show(context, key).await? }).into())
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn describe(context: &OperatorContext) -> Result<OverviewAnswer
     let server = context.server.as_ref().ok_or_else(|| refusal("no server runs in this process"))?;
     let server = server.describe().await;
     let (mut targets, mut needs_a_look) = (Vec::new(), find_concerns(context, server.why_not.as_deref()).await?);
-    for def in context.catalogue.resources.iter().filter(|def| !def.states.is_empty()) {
+    for def in context.program.catalogue.resources.iter().filter(|def| !def.states.is_empty()) {
         if let Ok(StateCounts { count, states, .. }) = targets::count_states(context, def, None, String::new()).await {
             needs_a_look.extend(find_unreadable(def, &states));
             targets.push(TargetCounts { resource: def.name, count, states });

@@ -106,7 +106,7 @@ pub(super) async fn execute(
     resource: &str,
     command: TargetCommand,
 ) -> CommandAnswer {
-    let Some(def) = context.catalogue.resource(resource) else {
+    let Some(def) = context.program.catalogue.resource(resource) else {
         return Err(refusal(format!("this service has no {resource}")));
     };
     match command {
@@ -178,7 +178,7 @@ async fn change(
     resource: &str,
     edit: impl FnOnce(&mut Granted) + Send,
 ) -> Result<Box<ApplicationAnswer>, OperatorError> {
-    let all = context.catalogue.resource_names();
+    let all = context.program.catalogue.resource_names();
     let edit = |row: &mut ApplicationRow| edit(row.grants.spell_out(all).entry(resource.into()).or_default());
     applications::change_and_show(context, origin, app, edit).await
 }
@@ -281,7 +281,7 @@ async fn find_unreadable(context: &OperatorContext, def: &'static ResourceDef) -
 
 /// Notes which targets cannot be read. Call it once a minute.
 pub async fn note_unreadable(context: &OperatorContext) {
-    for def in context.catalogue.resources {
+    for def in context.program.catalogue.resources {
         find_unreadable(context, def).await;
     }
 }
@@ -337,7 +337,7 @@ async fn list(
 pub(super) async fn resources_with(context: &OperatorContext, id: &str) -> Vec<&'static str> {
     let Some(inventory) = &context.inventory else { return Vec::new() };
     let (ids, mut found) = ([id.to_owned()], Vec::new());
-    for resource in context.catalogue.resource_names() {
+    for resource in context.program.catalogue.resource_names() {
         if matches!(inventory.missing(resource, &ids).await, Ok(None)) {
             found.push(resource);
         }

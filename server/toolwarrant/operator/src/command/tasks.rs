@@ -205,7 +205,7 @@ pub(super) async fn show(context: &OperatorContext, task: &str) -> Result<Box<Ta
         resource: row.target.arg.map(|_| row.target.resource.clone()),
         task: row,
         refunded_at,
-        meaning: task.outward_status().def(context.catalogue).map(|state| state.meaning),
+        meaning: task.outward_status().def(context.program.catalogue).map(|state| state.meaning),
         call,
         history: TaskHistory::of(&task, timeline, &entries),
     }))
@@ -249,7 +249,7 @@ fn sum_up(rows: Vec<RefundRow>) -> Vec<RefundSum> {
 
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, ApplicationName>) -> TaskRow {
     let Record { id, identity: Identity { application, resource, target, .. }, tool, created_at, task, .. } = record;
-    let mut targets = context.catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
+    let mut targets = context.program.catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
     TaskRow {
         task_id: id.to_string(),
         application: name_application(names, application),
@@ -257,7 +257,7 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Appl
         target: TaskTarget {
             resource: resource.clone(),
             id: target.clone(),
-            arg: targets.next().filter(|_| context.catalogue.resources.len() == 1).map(|only| only.arg),
+            arg: targets.next().filter(|_| context.program.catalogue.resources.len() == 1).map(|only| only.arg),
         },
         status: task.outward_status(),
         phase: task.status().is_none().then(|| task.phase.as_str()),
