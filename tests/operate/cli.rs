@@ -191,6 +191,13 @@ async fn every_command_says_how_it_is_used() {
 }
 
 #[tokio::test]
+async fn tools_names_the_toolset_of_a_tool_that_has_one() {
+    let tools = json_of(Path::new("data"), "tools").await;
+    let toolset = |name| tools.as_array()?.iter().find(|tool| tool["tool"] == name).map(|tool| tool["toolset"].clone());
+    assert_eq!(["look", "get_device"].map(toolset), [Some(json!("screen")), Some(Value::Null)]);
+}
+
+#[tokio::test]
 async fn no_command_begins_a_folder_that_nobody_named() {
     let home = TempDir::new().expect("a temporary folder");
     let run = async |line: &str| {

@@ -252,7 +252,7 @@ answer_types! {
         ..(made: ActMade),
     }
 
-    /// A key that was revoked.
+    /// A key that was revoked. Its other facts are in the store, which may not answer.
     pub change RevokedKeyAnswer {
         key_id: String => key,
         state: KeyState,
@@ -373,6 +373,8 @@ answer_types! {
     pub struct ListedTool {
         tool: &'static str,
         permission: &'static str,
+        /// A server with this toolset alone has the tool.
+        toolset: Option<&'static str>,
         title: &'static str,
     }
 

@@ -1,5 +1,6 @@
 //! Times on a command line: a moment, or a time span before or after now.
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
@@ -37,6 +38,26 @@ impl FromStr for TimePoint {
         span(text).map(Self::Span).or_else(|| text.parse().ok().map(Self::At)).ok_or(
             "expected a time span such as 30m, 12h or 90d, a day such as 2026-12-31, or a time such as 2026-12-31T18:00Z",
         )
+    }
+}
+
+/// A range of time, in the past.
+#[derive(Clone, Copy, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeRange {
+    /// Only those at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only those before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+}
+
+impl TimeRange {
+    /// Returns the beginning, and the end, which is excluded.
+    #[must_use]
+    pub fn moments(self, now: Timestamp) -> [Option<Timestamp>; 2] {
+        [self.since, self.until].map(|at| at.map(|at| at.ago(now)))
     }
 }
 

@@ -80,7 +80,7 @@ impl Show for Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::{ActRow, ApplicationName, TaskRow, TaskTarget};
+    use crate::answers::{ActRow, ApplicationName, TaskRow, TaskTarget, TrailLine};
     use std::borrow::Cow;
     use toolwarrant_base::clock::Timestamp;
     use toolwarrant_core::tasks::TaskStatus;
@@ -142,7 +142,17 @@ mod tests {
 
         let call = r#"{"time":"2026-11-29T10:00:00.000Z","application":"app_1","key_id":"k","tool":"t","outcome":"ok","request_id":"r","from":"127.0.0.1"}"#;
         let act = r#"{"time":"2026-11-29T10:00:00.000Z","operator":{"name":"ada"},"command":"backup","outcome":"ok","act_id":"a"}"#;
-        let lines = [call, act].map(|line| toolwarrant_base::json::read::<crate::answers::TrailLine>(line).unwrap());
+        let lines = [call, act].map(|line| toolwarrant_base::json::read::<TrailLine>(line).unwrap());
         assert_steady(lines.to_vec(), &["time", "by", "key", "did", "outcome", "from", "record"]);
+    }
+
+    #[test]
+    fn a_line_of_another_form_is_called_unreadable_and_shown_whole() {
+        let line = toolwarrant_base::json::read::<TrailLine>(r#"{"time":5,"outcome":"ok"}"#).unwrap();
+        let shown = |name| line.facts().iter().find(|(known, _)| known == name).map(|(_, view)| cell(view));
+        assert_eq!(
+            ["outcome", "with"].map(shown),
+            ["unreadable", "time 5, outcome ok"].map(|text| Some(text.to_owned()))
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The answers about the audit trail.
 
-use crate::view::{AnswerView, Fact, PageOf, Show, answer_types, meaning, name_fact};
+use crate::view::{AnswerView, Fact, PageOf, Show, Tone, answer_types, meaning, name_fact};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwarrant_base::clock::Timestamp;
@@ -43,15 +43,18 @@ pub(crate) struct LineOperator {
 }
 
 impl TrailLine {
-    /// Reads the line. All members of a line of another form are absent.
-    pub(crate) fn read(&self) -> AuditLine {
-        json::convert(&self.0).unwrap_or_default()
+    /// Reads the line. Returns `None` if it has another form.
+    pub(crate) fn read(&self) -> Option<AuditLine> {
+        json::convert(&self.0).ok()
     }
 }
 
 impl Show for TrailLine {
     fn facts(&self) -> Vec<Fact> {
-        let line = self.read();
+        let read = self.read();
+        // It is not a line of this program, so an operator sees all of it.
+        let unreadable = read.is_none().then(|| AnswerView::Word("unreadable".to_owned(), Tone::Bad));
+        let line = read.unwrap_or_else(|| AuditLine { arguments: self.0.clone(), ..AuditLine::default() });
         let AuditLine { time, application, application_name, operator, tool, command, event, target, object, .. } =
             line;
         let AuditLine { key_id, outcome, calls, from, task_id, request_id, act_id, arguments, changes, .. } = line;
@@ -65,7 +68,7 @@ impl Show for TrailLine {
             name_fact("key", key_id.map_or(AnswerView::Absent, |id| meaning::key(&id))),
             name_fact("did", tool.or(command).or(event).show()),
             name_fact("on", meaning::object(&target.or(object))),
-            name_fact("outcome", outcome.map_or(AnswerView::Absent, |text| meaning::outcome(&text))),
+            name_fact("outcome", outcome.map(|text| meaning::outcome(&text)).or(unreadable).show()),
             name_fact("calls", calls.show()),
             name_fact("from", from.show()),
             name_fact("task", task_id.map_or(AnswerView::Absent, |id| meaning::task(&id))),

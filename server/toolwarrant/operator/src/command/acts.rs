@@ -4,7 +4,7 @@ use super::answer::{CommandAnswer, names, resolve};
 use crate::answers::ActRow;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
-use crate::when::TimePoint;
+use crate::when::TimeRange;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, StoredAct};
@@ -22,12 +22,9 @@ pub struct ActQuery {
     /// Only those of this command, such as "key revoke", or of all that begin so, such as key
     #[arg(long, value_name = "WORDS")]
     pub command: Option<String>,
-    /// Only those at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<TimePoint>,
-    /// Only those before this time, in the same forms
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<TimePoint>,
+    /// Their time.
+    #[command(flatten)]
+    pub time: TimeRange,
     /// Only those before the act with this `number`, which --json shows: the next page
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
@@ -39,9 +36,9 @@ pub struct ActQuery {
 const LATEST: u32 = 5;
 
 pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> CommandAnswer {
-    let ActQuery { by: operator, on, command, since, until, before, limit } = query;
+    let ActQuery { by: operator, on, command, time, before, limit } = query;
     let now = context.clock.latest();
-    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let [since, until] = time.moments(now);
     let object = match on {
         Some(named) => Some(resolve(context, &named).await.ok_or_else(|| unknown_object(&named))?),
         None => None,

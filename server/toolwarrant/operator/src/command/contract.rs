@@ -12,7 +12,12 @@ fn schema(json: &str) -> Value {
 
 pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> CommandAnswer {
     let Some(name) = name else {
-        let line = |tool: &ToolDef| ListedTool { tool: tool.name, permission: tool.permission.name, title: tool.title };
+        let line = |tool: &ToolDef| ListedTool {
+            tool: tool.name,
+            permission: tool.permission.name,
+            toolset: tool.toolset.map(|at| catalogue.toolsets[at].name),
+            title: tool.title,
+        };
         return Ok(catalogue.tools.iter().map(line).collect::<Vec<_>>().into());
     };
     let tool = catalogue.tool(name).ok_or_else(|| {

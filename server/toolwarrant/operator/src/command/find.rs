@@ -6,7 +6,7 @@ use super::{acts, applications, audit, keys, targets, tasks, trail};
 use crate::answers::{FoundObject, TrailLine, Viewers};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
-use crate::when::TimePoint;
+use crate::when::{TimePoint, TimeRange};
 use std::time::Duration;
 use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
 
@@ -25,9 +25,10 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObj
     if id.starts_with("task_") {
         let task = tasks::show(context, id).await?;
         let made_at = task.task.created_at;
-        let since = Some(TimePoint::At(made_at.minus(LINE_DELAY)));
-        let until = Some(TimePoint::At(made_at.plus(Duration::from_hours(1))));
-        let lines = lines(context, AuditQuery { task: Some(id.to_owned()), since, until, ..AuditQuery::default() });
+        let bounds = [made_at.minus(LINE_DELAY), made_at.plus(Duration::from_hours(1))];
+        let [since, until] = bounds.map(|at| Some(TimePoint::At(at)));
+        let time = TimeRange { since, until };
+        let lines = lines(context, AuditQuery { task: Some(id.to_owned()), time, ..AuditQuery::default() });
         return Ok(FoundObject::Task { task, lines: lines.await? });
     }
     if let Some(key) = existing(keys::show(context, id).await)? {
@@ -46,7 +47,7 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObj
     }
     let lines = lines(context, AuditQuery { request: Some(id.to_owned()), ..AuditQuery::default() }).await?;
     if let Some(line) = lines.first() {
-        let task = match line.read().task_id {
+        let task = match line.read().and_then(|line| line.task_id) {
             Some(task) => existing(tasks::show(context, &task).await)?,
             None => None,
         };

@@ -8,7 +8,7 @@ use crate::answers::{
 };
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
-use crate::when::TimePoint;
+use crate::when::TimeRange;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -27,10 +27,12 @@ use toolwarrant_tasks::task::TaskId;
 pub enum TaskCommand {
     /// List tasks, newest first
     ///
-    /// Examines at most 100,000 tasks. With --json, the answer says how many. It says where the
-    /// next page begins.
+    /// The time of a task is that of its acceptance. The command examines at most 100,000 tasks;
+    /// with --json, the answer says how many. It says where the next page begins.
     List(TaskListQuery),
     /// Count tasks by their status
+    ///
+    /// The time of a task is that of its acceptance.
     Count(TaskCountQuery),
     /// Show one task with its timeline, and why it ended as it did
     ///
@@ -70,13 +72,9 @@ pub struct TaskListQuery {
     /// Only tasks on this {target}
     #[arg(long = "{target}", value_name = "{TARGET}")]
     pub target: Option<String>,
-    /// Only tasks accepted at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or
-    /// +02:00
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<TimePoint>,
-    /// Only tasks accepted before this time, in the same forms
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<TimePoint>,
+    /// Their time.
+    #[command(flatten)]
+    pub time: TimeRange,
     /// Only tasks accepted before this one: the `next` of the page before
     #[arg(long, value_name = "TASK")]
     pub before: Option<String>,
@@ -95,13 +93,9 @@ pub struct TaskCountQuery {
     /// Only tasks of this tool
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
-    /// Only tasks accepted at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or
-    /// +02:00
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<TimePoint>,
-    /// Only tasks accepted before this time, in the same forms
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<TimePoint>,
+    /// Their time.
+    #[command(flatten)]
+    pub time: TimeRange,
     /// Count those of each time span as well, such as 1h
     #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "since")]
     pub every: Option<Duration>,
@@ -122,12 +116,9 @@ pub struct RefundQuery {
     /// Only refunds of this application: a name or an id
     #[arg(long, value_name = "APP")]
     pub app: Option<String>,
-    /// Only refunds at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<TimePoint>,
-    /// Only refunds before this time, in the same forms
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<TimePoint>,
+    /// Their time.
+    #[command(flatten)]
+    pub time: TimeRange,
     /// Sum by day and application, at most 100,000 refunds
     #[arg(long, conflicts_with_all = ["before", "limit"])]
     #[serde(default)]
@@ -145,12 +136,12 @@ const EXAMINED_MAX: u32 = 100_000;
 pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Result<ListedTasks, OperatorError> {
     let names = names(context).await;
     let now = context.clock.latest();
-    let TaskListQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
+    let TaskListQuery { app, tool, statuses, in_flight, resource, target, time, before, limit } = query;
     let known = |name: &String| TaskStatus::ALL.iter().copied().find(|status| status.as_str() == name);
     let statuses = if in_flight { vec![TaskStatus::Dispatched] } else { statuses.iter().filter_map(known).collect() };
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let before = before.as_deref().map(parse).transpose()?;
-    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let [since, until] = time.moments(now);
     let examine = EXAMINED_MAX;
     let filter = TaskFilter { application, tool, statuses, resource, target, since, until, before, limit, examine };
     let TaskRows { records, examined, next } = context.store.tasks(filter).await?;
@@ -165,9 +156,9 @@ const PERIODS_MAX: u64 = 400;
 
 pub(super) async fn count(context: &OperatorContext, query: TaskCountQuery) -> Result<TaskCounts, OperatorError> {
     let now = context.clock.latest();
-    let TaskCountQuery { app, tool, since, until, every } = query;
+    let TaskCountQuery { app, tool, time, every } = query;
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
-    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let [since, until] = time.moments(now);
     let all = TaskFilter { application, tool, since, until, ..TaskFilter::default() };
     let mut counts = TaskCounts { tasks: counts(context.store.count_tasks(all.clone()).await?), every: Vec::new() };
     let (Some(every), Some(mut begin)) = (every, since) else { return Ok(counts) };
@@ -221,10 +212,10 @@ fn no_task(task: &str) -> OperatorError {
 
 pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> CommandAnswer {
     let (names, now) = (names(context).await, context.clock.latest());
-    let RefundQuery { app, since, until, sums, before, limit } = query;
+    let RefundQuery { app, time, sums, before, limit } = query;
     let limit = if sums { EXAMINED_MAX } else { limit };
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
-    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let [since, until] = time.moments(now);
     let filter = RefundFilter { application, since, until, before, limit };
     let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {
         let application = name_application(&names, &application);

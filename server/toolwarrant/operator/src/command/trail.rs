@@ -6,7 +6,7 @@ use crate::answers::{AuditLine, AuditPage, TrailLine};
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
 use crate::error::OperatorError;
-use crate::when::TimePoint;
+use crate::when::TimeRange;
 use clap::Args;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
@@ -48,12 +48,9 @@ pub struct AuditQuery {
     /// Only acts of this user, as the server's machine names it
     #[arg(long, value_name = "USER")]
     pub operator: Option<String>,
-    /// Only lines at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<TimePoint>,
-    /// Only lines before this time, in the same forms
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<TimePoint>,
+    /// Their time.
+    #[command(flatten)]
+    pub time: TimeRange,
     /// Only lines before this place: the `next` of the page before
     #[arg(long, value_name = "PLACE")]
     pub before: Option<String>,
@@ -66,7 +63,7 @@ const EXAMINED_MAX: u64 = 1 << 30;
 
 pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result<AuditPage, OperatorError> {
     let now = context.clock.latest();
-    let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
+    let AuditQuery { app, key, tool, target, outcome, request, task, operator, time, before, limit } = query;
     let app = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let target = match target {
         // A target comes before an application of that name.
@@ -76,15 +73,15 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result
         Some(named) => Some(named),
         None => None,
     };
+    let [since, until] = time.moments(now);
     let before = before.map(|place| parse_place(&place)).transpose()?;
-    let until = until.map(|until| until.ago(now));
     let last = until.map(|until| until.minus(Duration::from_millis(1)).to_string());
     let end = last.as_deref().and_then(|last| last.split('T').next());
     // It sorts after all files of the day.
     let end = end.map(|day| TrailPlace { day: format!("{day}~"), offset: 0 });
     let until = until.map(|until| until.to_string());
     let wanted = Wanted::new([app, key, tool, target, outcome, request, task, operator]);
-    let since = since.map(|since| since.ago(now).to_string());
+    let since = since.map(|since| since.to_string());
     let (mut lines, mut back_to) = (Vec::new(), None);
     let found = read(context.folder.join(AUDIT), move |folder| {
         let part = visit_back(folder, before.or(end).as_ref(), EXAMINED_MAX, &mut |line| {
@@ -106,7 +103,7 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Result
     let (mut lines, back_to, VisitedPart { bytes, rest }) = found.await?;
     let names = names(context).await;
     for line in &mut lines {
-        let name = line.read().application.and_then(|id| names.get(&id));
+        let name = line.read().and_then(|line| line.application).and_then(|id| names.get(&id));
         if let (Some(name), Some(members)) = (name, line.0.as_object_mut()) {
             members.insert("application_name".to_owned(), name.to_string().into());
         }
@@ -133,9 +130,10 @@ impl Wanted {
             return None;
         }
         let parsed: TrailLine = json::read_bytes(line).ok()?;
-        let line = parsed.read();
-        let AuditLine { application, key_id, tool, target, object, outcome, request_id, act_id, task_id, .. } = line;
-        let (operator, request) = (line.operator.map(|operator| operator.name), request_id.or(act_id));
+        let AuditLine {
+            application, key_id, tool, target, object, outcome, request_id, act_id, task_id, operator, ..
+        } = parsed.read().unwrap_or_default();
+        let (operator, request) = (operator.map(|operator| operator.name), request_id.or(act_id));
         let found = [application, key_id, tool, target.or(object), outcome, request, task_id, operator];
         wanted.iter().zip(&found).all(|(wanted, found)| wanted.is_none() || wanted == found).then_some(parsed)
     }
