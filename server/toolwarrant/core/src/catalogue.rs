@@ -231,7 +231,7 @@ impl ToolDef {
         self.acts && !self.hints.idempotent
     }
 
-    pub(crate) fn listed(&self) -> ToolItem<'_> {
+    pub(crate) fn list_item(&self) -> ToolItem<'_> {
         let Self { name, title, description, input_schema: input, output_schema, body, hints, .. } = *self;
         ToolItem { name, title, description, input, output: body.is_none().then_some(output_schema), hints }
     }

@@ -23,12 +23,12 @@ impl ToolLists {
             format!("[{}]", items.join(",")).into()
         };
         Self {
-            plain: list(&|tool| tool.listed().item(ListForm::Plain)),
-            with_outputs: list(&|tool| tool.listed().item(ListForm::WithOutputs)),
+            plain: list(&|tool| tool.list_item().item(ListForm::Plain)),
+            with_outputs: list(&|tool| tool.list_item().item(ListForm::WithOutputs)),
             followed: list(&|tool| {
-                let listed = tool.listed();
-                let output = listed.output.filter(|_| tool.task.is_none());
-                ToolItem { output, ..listed }.item(ListForm::WithOutputs)
+                let item = tool.list_item();
+                let output = item.output.filter(|_| tool.task.is_none());
+                ToolItem { output, ..item }.item(ListForm::WithOutputs)
             }),
         }
     }
