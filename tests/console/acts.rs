@@ -74,6 +74,9 @@ async fn a_form_is_taken_once_and_says_a_mistake_in_words_at_its_field() {
         ("app/create", "name=x", 400, "role=\"alert\">Choose at least one</p>"),
         ("app/create", "permission=device", 400, "aria-invalid"),
         ("app/create", "name=x&permission=device&assign=none", 404, "There is no device `none`"),
+        ("app/create", "name=demo&permission=device", 400, "aria-invalid"),
+        ("app/create", "name=x&permission=device&key=on&expires=2020-01-01", 400, "The end of a key must be"),
+        ("device/assign", "app=demo&ids=phone-0000001&all=on", 400, "does not go together"),
         ("app/rate", "app=demo&requests_per_minute=many", 400, "`many` cannot be taken: invalid digit"),
         ("app/grant", "app=demo&permissions=fly", 400, "fly"),
         ("app/show", "app=demo", 404, "no such page"),
@@ -87,10 +90,11 @@ async fn a_form_is_taken_once_and_says_a_mistake_in_words_at_its_field() {
         assert!(answer.body.contains(words), "{act}: {}", answer.body);
     }
     assert_eq!(json_of(&program.data, "app list --deleted").await, json!([]));
-    let fields = "name=new&permission=device&assign=phone-0000001&assign=phone-0000002&key=on";
+    let fields = "name=new&permission=device&assign=phone-0000001&assign=phone-0000002&key=on&expires=90";
     let (status, page) = browser.act("/act/app/create", fields).await;
     let key = key_of_page(&page);
     assert!(status == 200 && page.contains("&#34;Authorization&#34;: &#34;Bearer "), "{page}");
+    assert!(page.contains("the key ends at"), "{page}");
     let made = json_of(&program.data, "app show new").await;
     assert_eq!(
         (&made["devices"], &made["keys"][0]["key_id"]),
@@ -117,7 +121,7 @@ async fn an_operator_calls_tools_that_read_or_issue_as_an_application_and_the_tr
     let (call, asked) = (&lines[0], &lines[1]);
     assert_eq!((&call["application"], &call["tool"], &call["outcome"]), (&app, &json!("get_device"), &json!("ok")));
     assert_eq!(
-        (&asked["command"], &asked["object"], &asked["act_id"]),
+        (&asked["command"], &asked["object"], &asked["request_id"]),
         (&json!("app call"), &app, &call["request_id"])
     );
     assert_eq!(asked["operator"]["channel"], "console");

@@ -34,6 +34,8 @@ async fn a_link_opens_the_console_once_and_nothing_else_does() {
 async fn a_request_from_another_host_origin_or_page_is_refused() {
     let program = Program::start(WATCHED).await;
     let browser = Browser::enter(&program, "--operate").await;
+    // Keeps the console open.
+    let _other = Browser::enter(&program, "").await;
     let port = browser.host.rsplit(':').next().expect("a port");
     let own = format!("origin: http://{}\r\n", browser.host);
     assert_eq!(browser.get("/").await.status, 200);

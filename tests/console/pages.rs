@@ -3,8 +3,11 @@
 use super::browser::Browser;
 use crate::harness::program::{Program, WATCHED, json_of};
 use crate::house::root;
+use rusqlite::Connection;
 use serde_json::json;
 use std::fs;
+use std::sync::Arc;
+use tempfile::TempDir;
 
 const PAGES: [&str; 14] = [
     "/",
@@ -48,6 +51,8 @@ async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
         assert!(answer.body.ends_with("</html>") && !answer.body.contains("role=\"alert\""), "{path}: {}", answer.body);
     }
     assert!(browser.get("/").await.body.contains("Devices that cannot be read"));
+    let named = browser.get("/fleet/device?text=PHONE%2013").await.body;
+    assert!(named.contains("phone-0000013") && !named.contains("phone-0000012"), "{named}");
     let page = browser.get("/fleet/device?as=table&state=unknown").await.body;
     assert!(page.contains("phone-0000004") && page.contains("Unreadable since"), "{page}");
     assert!(!page.contains("phone-0000001"), "{page}");
@@ -59,13 +64,38 @@ async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
         let answer = browser.get(&format!("/find?id=%20{id}")).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some(place)), "{id}");
     }
-    for (path, status) in
-        [("/nothing", 404), ("/tasks/task_0", 404), ("/fleet/printer", 404), ("/tasks?since=soon", 400)]
-    {
+    for (path, status) in [
+        ("/nothing", 404),
+        ("/tasks/task_0", 404),
+        ("/fleet/printer", 404),
+        ("/tasks?since=soon", 400),
+        ("/fleet/device/demo", 404),
+    ] {
         assert_eq!(browser.get(path).await.status, status, "{path}");
     }
     let page = browser.get("/tasks?since=soon").await.body;
     assert!(page.contains("role=\"alert\"") && page.contains("soon"), "{page}");
+}
+
+#[tokio::test]
+async fn refunds_are_summed_whole_and_the_tabs_of_a_long_history_say_that_there_are_more() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let data = home.path().join("data");
+    json_of(&data, "app create shop --permission device").await;
+    let db = Connection::open(data.join("cloudphone.db")).expect("a database");
+    let rows = "WITH RECURSIVE n(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < 20001)";
+    db.execute_batch(&format!(
+        "INSERT INTO ledger (task_id, application, kind, at) {rows} SELECT randomblob(16), 'app_1', 'refund', n FROM n;
+         INSERT INTO task (id, application, fingerprint, tool, resource, target, created_at, version, terminal, status, state)
+             {rows} SELECT randomblob(16), 'app_1', zeroblob(32), 'set_power', 'device', 'x', n, 1, 1, 'success', '{{}}' FROM n"
+    ))
+    .expect("rows");
+    drop(db);
+    let program = Program::start_at(home, &[]).await;
+    let page = Browser::enter(&program, "").await.get("/refunds").await.body;
+    assert!(page.contains(">20001<") && page.contains("Success <b>10000+</b>"), "{page}");
+    let whole = json_of(&data, "task count").await;
+    assert_eq!(whole, json!({"tasks": {"success": 20_001}}));
 }
 
 #[tokio::test]

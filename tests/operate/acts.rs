@@ -13,7 +13,7 @@ const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/
 
 /// The exit codes of the owner, of a member of the operate group, and of one of the view group.
 /// `KEY` stands for a key.
-const COMMANDS: [(&str, [i32; 3]); 38] = [
+const COMMANDS: [(&str, [i32; 3]); 40] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
     ("key list", [0, 0, 0]),
@@ -37,6 +37,8 @@ const COMMANDS: [(&str, [i32; 3]); 38] = [
     ("device assign demo --prefix phone-", [0, 0, 6]),
     ("device set demo phone-* !phone-0000007", [0, 0, 6]),
     ("app label demo owner=Ada", [0, 0, 6]),
+    ("app call demo list_devices", [0, 0, 0]),
+    ("app call demo create_session {\"device_id\":\"phone-0000001\"}", [0, 0, 6]),
     ("app rate demo 299", [0, 0, 6]),
     ("app suspend demo", [0, 0, 6]),
     ("app resume demo", [0, 0, 6]),

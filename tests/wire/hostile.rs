@@ -250,6 +250,7 @@ async fn every_command(rig: &Rig, tasks: &[Value]) {
         command: TargetCommand::List(TargetQuery {
             app: None,
             prefix: None,
+            text: None,
             state: None,
             offers: None,
             after: None,

@@ -3,7 +3,7 @@
 use super::*;
 use std::time::Instant;
 use toolwarrant_audit::{Anchor, Head};
-use toolwarrant_tasks::store::LedgerRow;
+use toolwarrant_tasks::store::{LedgerRow, StatusCount};
 
 pub async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
@@ -139,14 +139,22 @@ pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(sto
     }
     // In flight, success, unverified, failed, failed silently, timeout.
     let counts = [
-        (TaskFilter::default(), [3, 1, 0, 2, 0, 0]),
+        (all(), [3, 1, 0, 2, 0, 0]),
         (TaskFilter { application: text("app"), tool: text("print"), ..all() }, [1, 1, 0, 2, 0, 0]),
         (TaskFilter { application: text("other"), ..all() }, [0; 6]),
+        (TaskFilter { prefix: text("t"), ..all() }, [3, 1, 0, 2, 0, 0]),
+        (TaskFilter { prefix: text("t4"), ..all() }, [0, 0, 0, 1, 0, 0]),
         (TaskFilter { since: Some(at(2)), until: Some(at(4)), ..all() }, [1, 1, 0, 0, 0, 0]),
     ];
     for (filter, expected) in counts {
         let shown = format!("{filter:?}");
-        assert_eq!(store.count_tasks(filter).await.unwrap(), expected, "{shown}");
+        let exact = expected.map(|count| StatusCount { count, is_cut: false });
+        assert_eq!(store.count_tasks(filter.clone()).await.unwrap(), exact, "{shown}");
+        let bounded = store.count_tasks(TaskFilter { examine: 1, ..filter }).await.unwrap();
+        assert!(bounded.iter().any(|count| count.is_cut) || expected == [0; 6], "{shown}: {bounded:?}");
+        for (StatusCount { count, is_cut }, exact) in bounded.into_iter().zip(expected) {
+            assert!(count <= 1 && (count == exact || is_cut && count < exact), "{shown}: {bounded:?}");
+        }
     }
 }
 

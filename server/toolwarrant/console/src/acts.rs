@@ -30,6 +30,10 @@ pub(crate) fn is_final(group: &str, name: &str) -> bool {
     FINAL.contains(&(group, name))
 }
 
+fn name_act(group: &str, name: &str) -> String {
+    format!("{} {}", name.replace('-', " "), if group == "app" { "application" } else { group })
+}
+
 /// Returns the acts on applications, or on keys.
 pub(crate) fn list_acts(group: &str) -> impl Iterator<Item = &'static str> {
     let acts = ACTS.iter().find(|(known, _)| *known == group).map_or("", |(_, acts)| acts);
@@ -93,7 +97,7 @@ impl ConsoleVisit<'_> {
         };
         let object = object.map(|object| show(&object));
         let about = form.about.clone();
-        let title = words(group) + " " + name;
+        let title = words(&name_act(group, name));
         let mut inputs = self.inputs(form, Some(group)).await;
         inputs.retain(|input| input.input.name != "yes");
         let mut unplaced = error.as_ref();
@@ -162,12 +166,12 @@ impl ConsoleVisit<'_> {
             _ => ("/applications".to_owned(), "To the applications".to_owned()),
         };
         let url = match answer {
-            OperatorAnswer::Called(CalledTool(result)) => result["url"].as_str().map(str::to_owned),
+            OperatorAnswer::Called(CalledTool { result, .. }) => result["url"].as_str().map(str::to_owned),
             _ => None,
         };
         // Another scheme could run a script.
         let url = url.filter(|url| ["https://", "http://"].iter().any(|scheme| url.starts_with(scheme)));
-        let heading = Heading::of(&format!("Done: {group} {name}"));
+        let heading = Heading::of(&format!("Done: {}", name_act(group, name)));
         let (body, secret) = match answer {
             OperatorAnswer::NewKey(key) => (show(&key.made), self.describe_secret(key)),
             OperatorAnswer::NewApplication(answer) => {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_operator::answers::{
-    ListedApplication, OperatorAnswer, StateCounts, TargetRow, TaskCounts, TaskRow, TaskTarget,
+    ListedApplication, OperatorAnswer, StateCounts, TargetRow, TaskCounts, TaskRow, TaskTarget, TrailLine,
 };
 use toolwarrant_operator::cli::{CommandForm, CommandInput, describe_form};
 use toolwarrant_operator::view::{AnswerView, PageOf, Show, Table};
@@ -43,6 +43,16 @@ pub(crate) fn show_tasks(rows: &[TaskRow]) -> AnswerView {
         ]
     };
     AnswerView::Table(Table { head, rows: rows.iter().map(row).collect() })
+}
+
+/// Shows lines of the audit trail so that they fit a window. The page of a record has all columns.
+pub(crate) fn show_lines(lines: &[TrailLine]) -> AnswerView {
+    let AnswerView::Table(Table { head, rows }) = lines.show() else { return AnswerView::List(Vec::new()) };
+    let is_shown: Vec<_> = head.iter().map(|name| !["key", "from", "task"].contains(&&**name)).collect();
+    let keep = |row: Vec<AnswerView>| row.into_iter().zip(&is_shown).filter_map(|(cell, keep)| keep.then_some(cell));
+    let rows = rows.into_iter().map(|row| keep(row).collect()).collect();
+    let head = head.into_iter().zip(&is_shown).filter_map(|(name, keep)| keep.then_some(name)).collect();
+    AnswerView::Table(Table { head, rows })
 }
 
 type Act = Option<(&'static str, &'static str)>;
@@ -99,7 +109,7 @@ struct Tabs {
 
 struct Tab {
     text: String,
-    count: Option<u64>,
+    count: Option<String>,
     path: String,
     is_here: bool,
 }
@@ -193,14 +203,17 @@ impl ConsoleVisit<'_> {
         let ask = |words: &[&str], flags| [words.iter().map(|word| (*word).to_owned()).collect(), flags].concat();
         let counted = ["app", "tool", "since", "until", "status", "before"];
         let is_counted = self.query.iter().all(|(name, value)| value.is_empty() || counted.contains(&name.as_str()));
-        let counts = match self.ask_words(&ask(&["task", "count"], flags(&counted[..4]))).await {
-            Ok(OperatorAnswer::TaskCounts(TaskCounts { tasks, .. })) if is_counted => Some(tasks.0),
+        let counts = match self.ask_words(&ask(&["task", "count", LATEST], flags(&counted[..4]))).await {
+            Ok(OperatorAnswer::TaskCounts(counts)) if is_counted => Some(counts),
             _ => None,
         };
         let chosen = self.query_value("status").unwrap_or_default();
         let tab = |text: &str, status: &'static str| {
             let is_it = |name: &str| status.is_empty() || name == status;
-            let sum = |counts: &Vec<(&str, u64)>| counts.iter().filter(|(name, _)| is_it(name)).map(|of| of.1).sum();
+            let sum = |TaskCounts { tasks, more, .. }: &TaskCounts| {
+                let count: u64 = tasks.0.iter().filter(|(name, _)| is_it(name)).map(|of| of.1).sum();
+                format!("{count}{}", if more.iter().any(|name| is_it(name)) { "+" } else { "" })
+            };
             let (count, path) = (counts.as_ref().map(sum), self.same_page("/tasks", "status", status));
             Tab { text: words(text), count, path, is_here: !is_refunds && chosen == status }
         };
@@ -233,7 +246,7 @@ impl ConsoleVisit<'_> {
             OperatorAnswer::Audit(page) => {
                 let examined = page.examined_back_to.map(|time| format!(", examined back to {time}"));
                 let next = page.next.map(|next| ("before", next));
-                (table(name, &page.lines), page.lines.len(), next, examined.unwrap_or_default())
+                (table(name, &show_lines(&page.lines)), page.lines.len(), next, examined.unwrap_or_default())
             }
             OperatorAnswer::Acts(acts) => {
                 let next = before(acts.last().map(|act| act.number), acts.len());
@@ -325,6 +338,9 @@ impl ConsoleVisit<'_> {
 
 /// Of one page.
 const ROWS: usize = 100;
+
+/// More are not counted at each look.
+pub(crate) const LATEST: &str = "--latest=10000";
 
 /// With more, a value is typed.
 const KNOWN_MAX: usize = 200;

@@ -201,11 +201,12 @@ impl Registry {
     pub async fn create_with_key(
         &self,
         new: NewApplication,
+        expires_at: Option<Timestamp>,
         origin: &Origin,
     ) -> Result<(Changed, NewKey), RegistryError> {
         let (row, act) = self.new_application(new, origin)?;
         let (object, act_id) = (row.id.clone(), act.id.clone());
-        let mut key = self.new_key(&object, None)?;
+        let mut key = self.new_key(&object, expires_at)?;
         let secret = self.put_secret(&mut key)?;
         let of_key = self.edit_key(None, key.clone(), origin)?.act;
         let made = NewKey { key_id: key.id.clone(), secret, act_id: of_key.id.clone() };

@@ -19,10 +19,10 @@ use toolwarrant_core::store::{
 use toolwarrant_store::{CoolDown, Recovery};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts,
-    TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCount,
+    StatusCounts, TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
 };
-use toolwarrant_tasks::task::{Phase, Task, TaskId};
+use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -146,15 +146,21 @@ impl TaskStore for Memory {
 
     fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts> {
         let (first, end) = filter.ids();
-        let is_one = |record: &&Record| {
-            first.is_none_or(|first| record.id >= first)
-                && end.is_none_or(|end| record.id < end)
-                && filter.application.as_ref().is_none_or(|application| record.identity.application == *application)
+        let is_in_time =
+            |record: &Record| first.is_none_or(|first| record.id >= first) && end.is_none_or(|end| record.id < end);
+        let is_one = |record: &Record| {
+            filter.application.as_ref().is_none_or(|application| record.identity.application == *application)
                 && filter.tool.as_ref().is_none_or(|tool| record.tool == *tool)
+                && filter.prefix.as_ref().is_none_or(|prefix| record.identity.target.starts_with(prefix))
         };
+        let (tables, examine) = (self.lock(), filter.examine as usize);
         let mut counts = StatusCounts::default();
-        for record in self.lock().tasks.values().map(|row| &row.record).filter(is_one) {
-            counts[record.task.outward_status() as usize] += 1;
+        for (count, status) in counts.iter_mut().zip(TaskStatus::ALL) {
+            let of_status = tables.tasks.values().rev().map(|row| &row.record);
+            let of_status = of_status.filter(|record| is_in_time(record) && record.task.outward_status() == *status);
+            let examined: Vec<_> = of_status.take(examine).collect();
+            count.count = examined.iter().filter(|record| is_one(record)).count() as u64;
+            count.is_cut = examined.len() == examine;
         }
         now(counts)
     }

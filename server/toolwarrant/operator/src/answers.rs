@@ -434,15 +434,14 @@ pub struct OwnAnswer {
     pub is_change: bool,
 }
 
-/// The result of a tool.
+/// The result of a tool that an operator called.
 #[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct CalledTool(pub Value);
-
-impl Show for CalledTool {
-    fn show(&self) -> AnswerView {
-        AnswerView::of_value(&self.0)
-    }
+pub struct CalledTool {
+    pub result: Value,
+    pub request_id: String,
+    /// The same, if the call has left an act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub act_id: Option<String>,
 }
 
 impl Show for OwnAnswer {

@@ -68,7 +68,8 @@ pub async fn execute(context: &OperatorContext, operator: &Operator, command: Op
         let now = context.clock.latest();
         let Origin { operator, command } = &origin;
         let (object, outcome) = (object.as_deref(), error.code.as_str());
-        let line = ActLine { time: now, act_id: None, operator, command, object, changes: None, outcome };
+        let (act_id, request_id, changes) = (None, None, None);
+        let line = ActLine { time: now, act_id, request_id, operator, command, object, changes, outcome };
         if !line.refuse(audit, now) {
             tracing::error!(command, outcome, "the audit trail has no room for the line of a refused command");
         }

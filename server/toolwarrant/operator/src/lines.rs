@@ -28,6 +28,9 @@ pub(crate) struct ActLine<'a> {
     pub(crate) time: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) act_id: Option<&'a str>,
+    /// Of the call that a command made, if it left no act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<&'a str>,
     pub(crate) operator: &'a Operator,
     pub(crate) command: &'a str,
     pub(crate) object: Option<&'a str>,
@@ -90,7 +93,8 @@ impl ActLines {
                 let Act { id, at, operator, command, object, changes } = act;
                 let object = object.as_deref();
                 let (act_id, changes) = (Some(id.as_str()), Some(changes));
-                let line = ActLine { time: *at, act_id, operator, command, object, changes, outcome: "ok" };
+                let (time, request_id, outcome) = (*at, None, "ok");
+                let line = ActLine { time, act_id, request_id, operator, command, object, changes, outcome };
                 if !line.write(audit, clock.now()) {
                     return Ok(false);
                 }

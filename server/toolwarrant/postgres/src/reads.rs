@@ -7,6 +7,7 @@ use crate::runs::NOW;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::json;
@@ -183,23 +184,36 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
 }
 
 pub(crate) async fn count(client: &PreparedClient, filter: TaskFilter) -> Result<StatusCounts, StoreError> {
-    let TaskFilter { application, tool, .. } = &filter;
+    let TaskFilter { application, tool, prefix, examine, .. } = &filter;
     let (first, end) = filter.ids();
-    let count = |table: &str, status: &str, group: &str| {
+    // Only the index of an application has all but the target.
+    let (target, of_prefix) = match prefix {
+        Some(_) => (", target", "starts_with(target, $6::text)"),
+        None => ("", "$6::text IS NULL"),
+    };
+    let count = |table: &str, status: &str| {
         format!(
-            "SELECT {status} AS status, count(*) AS count FROM {table}
-                 WHERE ($1::uuid IS NULL OR id >= $1) AND ($2::uuid IS NULL OR id < $2)
-                   AND ($3::text IS NULL OR application = $3) AND ($4::text IS NULL OR tool = $4) {group}"
+            "SELECT status, count(*) FILTER (WHERE ($4::text IS NULL OR tool = $4) AND {of_prefix}) AS count,
+                    sum(count(*)) OVER () >= $5::bigint AS is_cut FROM
+                 (SELECT {status} AS status, tool{target} FROM {table}
+                      WHERE ($1::uuid IS NULL OR id >= $1) AND ($2::uuid IS NULL OR id < $2)
+                        AND ($3::text IS NULL OR application = $3) ORDER BY id DESC LIMIT $5::bigint) AS latest GROUP BY status"
         )
     };
-    let sql = format!("{} UNION ALL {}", count("task", "NULL", ""), count("ended", "status", "GROUP BY status"));
+    let sql = format!("{} UNION ALL {}", count("task", "NULL::text"), count("ended", "status"));
+    let values: [&(dyn ToSql + Sync); 6] =
+        [&first.map(IdColumn), &end.map(IdColumn), application, tool, &i64::from(*examine), prefix];
     let mut counts = StatusCounts::default();
-    for row in rows(client.query(&sql, &[&first.map(IdColumn), &end.map(IdColumn), application, tool]).await)? {
+    for row in rows(client.query(&sql, &values).await)? {
         let status = match get::<Option<&str>>(&row, "status")?.and_then(Phase::parse) {
             Some(Phase::Done(status)) => status,
             _ => TaskStatus::Dispatched,
         };
-        counts[status as usize] += get::<i64>(&row, "count")?.unsigned_abs();
+        counts[status as usize].count = get::<i64>(&row, "count")?.unsigned_abs();
+        // No index has the status, so a cut is one of all that have ended.
+        for (count, other) in counts.iter_mut().zip(TaskStatus::ALL) {
+            count.is_cut |= get::<bool>(&row, "is_cut")? && other.is_terminal() == status.is_terminal();
+        }
     }
     Ok(counts)
 }

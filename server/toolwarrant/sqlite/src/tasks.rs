@@ -13,7 +13,7 @@ use toolwarrant_store::CoolDown;
 use toolwarrant_tasks::machine::{Entry, TimelineEntry};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter,
-    StatusCounts, TaskFilter, TaskRows, TimelineEvent, WriteAnswer, answer_repeat,
+    StatusCount, StatusCounts, TaskFilter, TaskRows, TimelineEvent, WriteAnswer, answer_repeat,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
@@ -233,7 +233,7 @@ pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fa
     Ok(found)
 }
 
-/// Reads the indices alone.
+/// Reads the indices alone, unless it needs the targets.
 pub(super) fn count(db: &Connection, filter: &TaskFilter) -> Result<StatusCounts, Fault> {
     let (first, end) = filter.ids();
     let count_of = |status: &TaskStatus| {
@@ -241,15 +241,20 @@ pub(super) fn count(db: &Connection, filter: &TaskFilter) -> Result<StatusCounts
             true => "terminal = 1 AND status = ?5",
             false => "terminal = 0 AND ?5 IS NOT NULL",
         };
+        let (target, of_prefix) = match filter.prefix {
+            Some(_) => (", target", "substr(target, 1, length(?7)) = ?7"),
+            None => ("", "?7 IS NULL"),
+        };
         let sql = format!(
-            "SELECT count(*) FROM task WHERE {of_status} AND id >= ifnull(?1, x'')
-                      AND id < ifnull(?2, x'ffffffffffffffffffffffffffffffffff')
-                      AND (?3 IS NULL OR application = ?3) AND (?4 IS NULL OR tool = ?4)"
+            "SELECT count(*) FILTER (WHERE (?3 IS NULL OR application = ?3) AND (?4 IS NULL OR tool = ?4) AND {of_prefix}),
+                    count(*) >= ?6 FROM (SELECT application, tool{target} FROM task WHERE {of_status} AND id >= ifnull(?1, x'')
+                      AND id < ifnull(?2, x'ffffffffffffffffffffffffffffffffff') ORDER BY id DESC LIMIT ?6)"
         );
-        let TaskFilter { application, tool, .. } = filter;
+        let TaskFilter { application, tool, prefix, examine, .. } = filter;
         let (first, end) = (first.map(TaskId::to_bytes), end.map(TaskId::to_bytes));
-        let values = (first, end, application, tool, status.as_str());
-        Ok::<_, Fault>(db.prepare_cached(&sql)?.query_row(values, |row| row.get::<_, i64>(0))?.unsigned_abs())
+        let values = (first, end, application, tool, status.as_str(), examine, prefix);
+        let (count, is_cut) = db.prepare_cached(&sql)?.query_row(values, |row| <(i64, bool)>::try_from(row))?;
+        Ok::<_, Fault>(StatusCount { count: count.unsigned_abs(), is_cut })
     };
     let mut counts = StatusCounts::default();
     for (count, status) in counts.iter_mut().zip(TaskStatus::ALL) {

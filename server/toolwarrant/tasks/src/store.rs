@@ -38,8 +38,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns tasks, in flight or ended, newest first.
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows>;
 
-    /// Returns the number of tasks with each status, of the application, the tool and the time of
-    /// the filter. Its other members do not count.
+    /// Counts the tasks with each status, of the application, the tool, the prefix and the time of
+    /// the filter. Examines at most the latest `examine` of each status. Its other members do not
+    /// count.
     fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts>;
 
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
@@ -114,6 +115,8 @@ pub struct TaskFilter {
     pub statuses: Vec<TaskStatus>,
     pub resource: Option<String>,
     pub target: Option<String>,
+    /// The beginning of the ids of targets, for counts alone.
+    pub prefix: Option<String>,
     pub since: Option<Timestamp>,
     /// Excluded.
     pub until: Option<Timestamp>,
@@ -148,7 +151,15 @@ impl TaskFilter {
 }
 
 /// In the order of [`TaskStatus::ALL`].
-pub type StatusCounts = [u64; TaskStatus::ALL.len()];
+pub type StatusCounts = [StatusCount; TaskStatus::ALL.len()];
+
+/// The number of tasks with a status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusCount {
+    pub count: u64,
+    /// True if there may be older ones, which were not examined.
+    pub is_cut: bool,
+}
 
 /// Newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

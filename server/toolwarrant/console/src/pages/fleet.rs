@@ -1,7 +1,7 @@
 //! The pages of targets: all of a resource as cells that keep their places, and one of them.
 
 use crate::answer::{encode, sentence, show, table, words};
-use crate::lists::{FormInput, ListPage, RowPicture, show_tasks};
+use crate::lists::{FormInput, ListPage, RowPicture, show_lines, show_tasks};
 use crate::markup::Markup;
 use crate::rendered::{Heading, HeadingAct, Rendered};
 use crate::visit::ConsoleVisit;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{TargetDef, ToolDef};
 use toolwarrant_operator::OperatorError;
-use toolwarrant_operator::answers::{FoundObject, ListedTasks, OperatorAnswer, StateCounts, TargetRow};
+use toolwarrant_operator::answers::{FoundObject, OperatorAnswer, StateCounts, TargetRow};
 use toolwarrant_operator::cli::describe_form;
 
 /// More targets than this are a table, a page at a time.
@@ -165,9 +165,9 @@ impl ConsoleVisit<'_> {
             Ok(rows) => rows.into_iter().find(|row| row.id == id),
             Err(error) => return Rendered::failure(&error),
         };
-        let lines = match self.ask(&["find", "--", id]).await {
-            Ok(FoundObject::Target { lines, .. }) => lines,
-            Ok(_) if row.is_some() => Vec::new(),
+        let (tasks, lines) = match self.ask(&["find", "--", id]).await {
+            Ok(FoundObject::Target { tasks, lines, .. }) => (tasks, lines),
+            Ok(_) if row.is_some() => Default::default(),
             Ok(_) => return Rendered::failure(&OperatorError::not_found(format!("there is no {resource} `{id}`"))),
             Err(error) => return Rendered::failure(&error),
         };
@@ -209,16 +209,13 @@ impl ConsoleVisit<'_> {
             });
             heading.acts.splice(0..0, issues);
         }
-        let (of_target, of_resource) = (format!("--{target}={id}"), format!("--resource={resource}"));
-        let words = ["task", "list", "--limit=20", &of_target, &of_resource];
-        let tasks = self.ask::<ListedTasks>(&words[..if catalogue.resources.len() == 1 { 4 } else { 5 }]).await;
         let page = TargetPage {
             heading,
             shown: show(&row),
             read_as,
             read,
-            tasks: table("latest tasks", &show_tasks(&tasks.map(|page| page.tasks).unwrap_or_default())),
-            lines: table("latest calls", &lines),
+            tasks: table("latest tasks", &show_tasks(&tasks)),
+            lines: table("latest calls", &show_lines(&lines)),
         };
         let rendered = Rendered::of(&title, &page).with_words(&["find", id]);
         // A look as an application counts for its budget.

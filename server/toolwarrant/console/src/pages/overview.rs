@@ -3,7 +3,7 @@
 mod bars;
 
 use crate::answer::{class_of, encode, sentence, show, table, words};
-use crate::lists::LISTS;
+use crate::lists::{LATEST, LISTS};
 use crate::markup::Markup;
 use crate::rendered::{Heading, Rendered};
 use crate::visit::ConsoleVisit;
@@ -14,15 +14,16 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_operator::answers::{
     Concern as FoundConcern, Counts, LastDay, ListCommand, ListedApplication, OperatorAnswer, OverviewAnswer,
-    TaskCounts, TaskPeriod,
+    StateCounts, TaskCounts, TaskPeriod,
 };
+use toolwarrant_operator::render::cell;
 use toolwarrant_operator::view::{AnswerView, Show, Table, Tone};
 
 /// In milliseconds.
 const HOUR: u64 = 3_600_000;
 
-/// More are not counted.
-const APPLICATIONS_MAX: usize = 20;
+/// More applications or upstreams are not counted.
+const SHARES_MAX: usize = 20;
 
 /// The readiness is a test write.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -34,7 +35,8 @@ struct OverviewPage {
     concerns: Vec<Concern>,
     state: Markup,
     days: Vec<Day>,
-    applications: Markup,
+    /// The same, by application and by upstream.
+    shares: [(&'static str, Markup); 2],
 }
 
 struct Concern {
@@ -72,7 +74,7 @@ impl ConsoleVisit<'_> {
             heading: Heading::of("Overview"),
             concerns: self.concerns(needs_a_look),
             days,
-            applications: self.applications_of_day().await,
+            shares: self.shares_of_day().await,
             state: show(&AnswerView::Facts([server.facts(), vec![("targets".into(), targets.show())]].concat())),
         };
         Rendered { live: Some(LOOK_EVERY), ..Rendered::of("Overview", &page).with_words(&asked) }
@@ -84,7 +86,7 @@ impl ConsoleVisit<'_> {
         let begin = Timestamp((self.console.clock.now().0 / HOUR).saturating_sub(23) * HOUR);
         let since = format!("--since={begin}");
         let counted = self.ask::<TaskCounts>(&["task", "count", &since, "--every=1h"]).await;
-        let TaskCounts { tasks, every } = counted.unwrap_or_default();
+        let TaskCounts { tasks, every, .. } = counted.unwrap_or_default();
         let ends = every.iter().skip(1).map(|period| Some(period.since)).chain([None]);
         let periods = every.iter().zip(ends).map(|(TaskPeriod { since, tasks }, end)| {
             let until = end.map(|end| format!("&until={end}")).unwrap_or_default();
@@ -93,17 +95,32 @@ impl ConsoleVisit<'_> {
         Day::of("Tasks that were accepted in the last 24 hours".to_owned(), &tasks, periods.collect())
     }
 
-    async fn applications_of_day(&self) -> Markup {
-        let rows: Vec<ListedApplication> = self.ask(&["app", "list"]).await.unwrap_or_default();
-        let mut days = Vec::new();
-        for application in rows.into_iter().take(APPLICATIONS_MAX).map(|row| row.application) {
-            let app = format!("--app={}", application.id);
-            let counted = self.ask::<TaskCounts>(&["task", "count", "--since=24h", &app]).await;
-            let tasks = counted.unwrap_or_default().tasks;
-            days.extend((!tasks.0.is_empty()).then(|| vec![application.name.show(), tasks.show()]));
+    async fn shares_of_day(&self) -> [(&'static str, Markup); 2] {
+        let applications: Vec<ListedApplication> = self.ask(&["app", "list"]).await.unwrap_or_default();
+        let share = |row: ListedApplication| (row.application.name.show(), format!("--app={}", row.application.id));
+        let applications = applications.into_iter().map(share).collect();
+        let mut upstreams = Vec::new();
+        for resource in self.console.catalogue.resource_names() {
+            let counts = self.ask::<StateCounts>(&[resource, "states"]).await;
+            let prefixes = counts.into_iter().flat_map(|counts| counts.prefixes.into_keys());
+            upstreams.extend(prefixes.map(|prefix| (format!("{prefix}*").show(), format!("--prefix={prefix}"))));
         }
-        let head = ["application", "tasks"].map(Cow::Borrowed).to_vec();
-        table("tasks by application", &AnswerView::Table(Table { head, rows: days }))
+        let applications = self.share_day("application", applications).await;
+        [("application", applications), ("upstream", self.share_day("upstream", upstreams).await)]
+    }
+
+    /// Counts for each of these names with its flag.
+    async fn share_day(&self, of: &'static str, shares: Vec<(AnswerView, String)>) -> Markup {
+        let mut rows = Vec::new();
+        for (name, flag) in shares.into_iter().take(SHARES_MAX) {
+            let counted = self.ask::<TaskCounts>(&["task", "count", "--since=24h", LATEST, &flag]).await;
+            let TaskCounts { tasks, more, .. } = counted.unwrap_or_default();
+            let at_least = if more.is_empty() { "" } else { "at least " };
+            let counted = format!("{at_least}{}", cell(&tasks.show()));
+            rows.extend((!tasks.0.is_empty()).then(|| vec![name, counted.show()]));
+        }
+        let head = [of, "tasks"].map(Cow::Borrowed).to_vec();
+        table(of, &AnswerView::Table(Table { head, rows }))
     }
 
     /// Adds what the console itself knows: the latest result of the doctor and of the verification.

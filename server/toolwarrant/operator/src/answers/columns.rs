@@ -1,9 +1,9 @@
 //! The views of values in answers.
 
-use super::{KeyState, ListCommand, SeenTargets};
+use super::{CalledTool, KeyState, ListCommand, SeenTargets};
 use crate::history::Counts;
 use crate::render::cell;
-use crate::view::{AnswerView, Fact, Show, Tone, columns, name_fact};
+use crate::view::{AnswerView, Fact, Show, Tone, columns, meaning, name_fact};
 use serde_json::Value;
 use toolwarrant_core::act::{Changes, FieldChange};
 use toolwarrant_core::tasks::Evidence;
@@ -25,6 +25,16 @@ impl Show for SeenTargets {
             Self::Count(count) => count.show(),
             Self::Terms(terms) => terms.show(),
         }
+    }
+}
+
+impl Show for CalledTool {
+    fn facts(&self) -> Vec<Fact> {
+        let result = match AnswerView::of_value(&self.result) {
+            AnswerView::Facts(facts) => facts,
+            other => vec![name_fact("result", other)],
+        };
+        [result, vec![name_fact("request_id", meaning::id(&self.request_id))]].concat()
     }
 }
 

@@ -9,6 +9,9 @@ answer_types! {
     #[derive(Default)]
     pub struct TaskCounts {
         tasks: Counts,
+        /// The statuses of which older tasks were not examined.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        more: Vec<&'static str> => any,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         every: Vec<TaskPeriod> => any,
     }

@@ -65,6 +65,7 @@ fn describe_mistake(error: &clap::Error, command: &clap::Command) -> OperatorErr
     let message = match (error.kind(), arg) {
         (ErrorKind::MissingRequiredArgument, Some(arg)) if is_many(arg) => "choose at least one".to_owned(),
         (ErrorKind::MissingRequiredArgument, Some(_)) => "this is needed".to_owned(),
+        (ErrorKind::ArgumentConflict, Some(_)) => "this does not go together with another field".to_owned(),
         (ErrorKind::ValueValidation, Some(_)) => {
             let cause = cause.map(ToString::to_string).unwrap_or_default();
             format!("`{}` cannot be taken: {cause}", given.map(ToString::to_string).unwrap_or_default())

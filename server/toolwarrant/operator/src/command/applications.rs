@@ -4,7 +4,7 @@ use super::acts;
 use super::answer::{CommandAnswer, change_labels, describe_act, parse_label, refusal};
 use super::call;
 use super::grants::read_grants;
-use super::keys::{KeyFacts, describe_new_key};
+use super::keys::{KeyFacts, describe_new_key, judge_end};
 use crate::answers::{
     ActMade, ApplicationAnswer, ApplicationFacts, ApplicationName, ListedApplication, NewApplicationAnswer,
     NewKeyAnswer, SeenTargets,
@@ -12,12 +12,13 @@ use crate::answers::{
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
+use crate::when::KeyEnd;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
-use toolwarrant_core::registry::{Changed, NewApplication, NewKey};
+use toolwarrant_core::registry::{Changed, NewApplication, NewKey, RegistryError};
 use toolwarrant_core::store::ApplicationRow;
 
 /// Commands about applications. All keys of an application share its permissions, {targets} and
@@ -25,9 +26,9 @@ use toolwarrant_core::store::ApplicationRow;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppCommand {
-    /// Create an application; it sees no {target} without --assign
+    /// Create an application; it sees no {target} unless some are assigned
     ///
-    /// With --key, it also has its first key. All of this is done in one step, or nothing is.
+    /// It can have its first key at once. All of this is done in one step, or nothing is.
     Create {
         /// Its name
         name: String,
@@ -47,6 +48,10 @@ pub enum AppCommand {
         #[arg(long)]
         #[serde(default)]
         key: bool,
+        /// The end of this key: 90 (days), 12h, 2026-12-31, 2026-12-31T18:00Z or never, the default
+        #[arg(long, value_name = "WHEN", requires = "key")]
+        #[serde(default)]
+        expires: Option<KeyEnd>,
     },
     /// Rename an application; its id and keys stay the same
     Rename {
@@ -109,8 +114,8 @@ pub enum AppCommand {
     /// Call a tool as an application, with the right of one of its keys: one that reads, or that
     /// issues something
     ///
-    /// The call counts for the budget of the application, and has a line in the audit trail. So has
-    /// the operator, with the id of the request. It needs a running server.
+    /// The call counts for the budget of the application. The audit trail has a line of the call
+    /// and one of the operator, with the same id. It needs a running server.
     Call {
         /// Its name or id
         app: String,
@@ -141,22 +146,25 @@ pub enum AppCommand {
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
-        AppCommand::Create { name, permissions, requests_per_minute, assigned, key } => {
+        AppCommand::Create { name, permissions, requests_per_minute, assigned, key, expires } => {
             let requests_per_minute =
                 requests_per_minute.unwrap_or(context.program.catalogue.service.requests_per_minute);
             let grants = read_grants(context, &assigned).await?;
             let new = NewApplication { name, permissions, grants, requests_per_minute };
             if key {
-                let (Changed { object, act_id, .. }, NewKey { key_id, secret, .. }) =
-                    registry.create_with_key(new, origin).await?;
+                let expires_at = judge_end(expires, now).map_err(|error| error.at("expires"))?;
+                let made = registry.create_with_key(new, expires_at, origin).await.map_err(at_name)?;
+                let (Changed { object, act_id, .. }, NewKey { key_id, secret, .. }) = made;
                 let application = describe_application(context, &registry.find(&object).await?, SeenTargets::Terms);
-                let made = ActMade { act_id, note: Some(describe_new_key(None)) };
+                let made = ActMade { act_id, note: Some(describe_new_key(expires_at)) };
                 let key = NewKeyAnswer { key_id, secret: secret.expose().clone(), made };
                 return Ok(Box::new(NewApplicationAnswer { application, key }).into());
             }
-            Ok(show_changed(context, registry.create(new, origin).await?).await?.into())
+            Ok(show_changed(context, registry.create(new, origin).await.map_err(at_name)?).await?.into())
         }
-        AppCommand::Rename { app, name } => change(context, origin, &app, |row| row.name = name).await,
+        AppCommand::Rename { app, name } => {
+            change(context, origin, &app, |row| row.name = name).await.map_err(|error| error.at("name"))
+        }
         AppCommand::List { labels, deleted } => {
             let mut live_keys: HashMap<String, usize> = HashMap::new();
             for key in registry.keys(|key| !key.secrets.is_empty()).await {
@@ -211,6 +219,11 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             change(context, origin, &row.id, |row| drop(change_labels(&mut row.labels, &labels))).await
         }
     }
+}
+
+/// A form offers permissions that exist, so a refusal is about the name.
+fn at_name(error: RegistryError) -> OperatorError {
+    OperatorError::from(error).at("name")
 }
 
 pub(super) async fn change(

@@ -1,4 +1,5 @@
 //! Calls a tool as an application. The line of the call and that of its operator have the same id.
+//! Only a tool that issues something leaves an act.
 
 use super::answer::refusal;
 use crate::answers::CalledTool;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Weak;
 use toolwarrant_base::json;
-use toolwarrant_core::act::{Changes, Origin};
+use toolwarrant_core::act::{ACT_PREFIX, Changes, Origin};
 
 pub(super) async fn call(
     context: &OperatorContext,
@@ -29,22 +30,24 @@ pub(super) async fn call(
     let caller = context.caller.as_ref().and_then(Weak::upgrade).ok_or_else(absent)?;
     let app = context.registry.find(app).await.map_err(|error| OperatorError::from(error).at("app"))?;
     let act = context.registry.act(origin, Some(&app.id), Changes::of("calls", Value::Null, tool.name))?;
-    let id = act.id.clone();
-    match &context.audit {
-        // A read leaves no act.
+    let (id, act_id) = match &context.audit {
         Some(audit) if tool.hints.read_only => {
-            let (Origin { operator, command }, object) = (origin, Some(&*app.id));
-            let (act_id, changes, time) = (Some(&*id), Some(&act.changes), context.clock.latest());
-            let line = ActLine { time, act_id, operator, command, object, changes, outcome: "ok" };
+            let id = act.id.replacen(ACT_PREFIX, "call_", 1);
+            let (Origin { operator, command }, object, changes) = (origin, Some(&*app.id), Some(&act.changes));
+            let (time, request_id, outcome) = (context.clock.latest(), Some(&*id), "ok");
+            let line = ActLine { time, act_id: None, request_id, operator, command, object, changes, outcome };
             if !line.write(audit, context.clock.now()) {
                 return Err(OperatorError::unavailable("the audit trail has no room; try again"));
             }
+            (id, None)
         }
         _ => {
+            let id = act.id.clone();
             context.registry.wait_for_lease().await?;
             context.store.put_acts(vec![act]).await?;
+            (id.clone(), Some(id))
         }
-    }
+    };
     let result = caller.call_as(&app.id, tool.name, arguments, &id).await.map_err(|failure| {
         let (def, message) = (failure.def(), failure.message());
         match *def == *context.program.catalogue.roles.unauthenticated {
@@ -53,5 +56,6 @@ pub(super) async fn call(
         }
     })?;
     let unread = |error| refusal(format!("the result is not JSON: {error}"));
-    json::read_bytes(&result).map(CalledTool).map_err(unread)
+    let result = json::read_bytes(&result).map_err(unread)?;
+    Ok(CalledTool { result, request_id: id, act_id })
 }

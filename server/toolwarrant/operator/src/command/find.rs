@@ -18,9 +18,9 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Result<FoundObj
     audit::flush(context).await;
     if id.starts_with(ACT_PREFIX) {
         let filter = ActFilter { id: Some(id.to_owned()), limit: 1, ..ActFilter::default() };
-        if let Some(act) = acts::rows(context, filter).await?.into_iter().next() {
-            return Ok(FoundObject::Act { act: Box::new(act) });
-        }
+        let unknown = || OperatorError::not_found(format!("there is no act `{id}`; `acts` lists the latest"));
+        let act = acts::rows(context, filter).await?.into_iter().next().ok_or_else(unknown)?;
+        return Ok(FoundObject::Act { act: Box::new(act) });
     }
     if id.starts_with("task_") {
         let task = tasks::show(context, id).await?;

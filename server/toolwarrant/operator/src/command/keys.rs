@@ -199,8 +199,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     };
     match command {
         KeyCommand::Create { app, expires } => {
-            let expires_at = expires.and_then(|end| end.moment(now));
-            must_come(expires_at, now)?;
+            let expires_at = judge_end(expires, now).map_err(|error| error.at("expires"))?;
             let id = registry.find(&app).await?.id;
             let key = registry.issue_key(&id, expires_at, origin).await?;
             new(key, describe_new_key(expires_at))
@@ -230,8 +229,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             change(context, origin, &key, |row| row.secrets.truncate(1)).await
         }
         KeyCommand::Expire { key, at } => {
-            let end = at.moment(now);
-            must_come(end, now)?;
+            let end = judge_end(Some(at), now).map_err(|error| error.at("at"))?;
             change(context, origin, &key, |row| row.expires_at = end).await
         }
         KeyCommand::Suspend { key } => {
@@ -290,10 +288,10 @@ async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, 
     Ok(rows.into())
 }
 
-fn must_come(end: Option<Timestamp>, now: Timestamp) -> Result<(), OperatorError> {
-    match end {
+pub(super) fn judge_end(end: Option<KeyEnd>, now: Timestamp) -> Result<Option<Timestamp>, OperatorError> {
+    match end.and_then(|end| end.moment(now)) {
         Some(end) if end <= now => Err(refusal(format!("the end of a key must be in the future, and {end} is not"))),
-        _ => Ok(()),
+        end => Ok(end),
     }
 }
 

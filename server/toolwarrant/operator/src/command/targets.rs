@@ -10,6 +10,7 @@ use crate::flags;
 use crate::unreadable::UnreadableSince;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -86,6 +87,10 @@ pub struct TargetQuery {
     /// Only {targets} whose ids begin so
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
+    /// Only {targets} whose list has this text in a field, such as a name
+    #[arg(long, value_name = "TEXT")]
+    #[serde(default)]
+    pub text: Option<String>,
     /// Only {targets} in this state
     #[arg(long, value_name = "STATE")]
     pub state: Option<String>,
@@ -295,7 +300,7 @@ async fn list(
     def: &'static ResourceDef,
     query: TargetQuery,
 ) -> Result<Vec<TargetRow>, OperatorError> {
-    let TargetQuery { app, prefix, state, offers, after, limit } = query;
+    let TargetQuery { app, prefix, text, state, offers, after, limit } = query;
     let (resource, inventory) = (def.name, context.inventory.as_ref());
     let inventory = inventory.ok_or_else(|| no_list(resource))?;
     let of_app = find_application(context, app.as_deref()).await?;
@@ -310,7 +315,11 @@ async fn list(
     // The prefix without its last character is before all ids that begin with the prefix.
     let shorter = prefix.char_indices().next_back().map(|(end, _)| &prefix[..end]);
     let mut last = after.or(shorter.filter(|shorter| !shorter.is_empty()).map(str::to_owned));
-    let is_filtered = of_app.is_some() || selected.is_some() || !prefix.is_empty();
+    let text = text.unwrap_or_default().to_lowercase();
+    let has_text = |shown: &Map<String, Value>| {
+        text.is_empty() || shown.values().filter_map(Value::as_str).any(|field| field.to_lowercase().contains(&text))
+    };
+    let is_filtered = of_app.is_some() || selected.is_some() || !prefix.is_empty() || !text.is_empty();
     let chunk = if is_filtered { LIST_CHUNK } else { limit };
     loop {
         let items = inventory.page(resource, last.as_deref(), chunk).await.map_err(refusal)?;
@@ -321,7 +330,7 @@ async fn list(
                 return Ok(rows);
             }
             let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
-            let is_selected = selected.as_ref().is_none_or(|selected| selected.contains(&id));
+            let is_selected = selected.as_ref().is_none_or(|selected| selected.contains(&id)) && has_text(&shown);
             if !is_selected || !id.starts_with(&prefix) || !of_app.iter().all(|row| sees(&row)) {
                 continue;
             }

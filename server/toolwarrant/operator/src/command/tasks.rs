@@ -18,7 +18,7 @@ use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::history::TaskHistory;
 use toolwarrant_tasks::machine::explain_end;
 use toolwarrant_tasks::store::{
-    CallFacts, Identity, LedgerRow, Record, RefundFilter, StatusCounts, TaskFilter, TaskRows,
+    CallFacts, Identity, LedgerRow, Record, RefundFilter, StatusCount, StatusCounts, TaskFilter, TaskRows,
 };
 use toolwarrant_tasks::task::TaskId;
 
@@ -27,7 +27,7 @@ use toolwarrant_tasks::task::TaskId;
 pub enum TaskCommand {
     /// List tasks, newest first
     ///
-    /// The time of a task is that of its acceptance. The command examines at most 100,000 tasks;
+    /// The time of a task is that of its acceptance. The command examines at most 20,000 tasks;
     /// with --json, the answer says how many. It says where the next page begins.
     List(TaskListQuery),
     /// Count tasks by their status
@@ -93,9 +93,15 @@ pub struct TaskCountQuery {
     /// Only tasks of this tool
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
+    /// Only tasks on {targets} whose ids begin so
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
     /// Their time.
     #[command(flatten)]
     pub time: TimeRange,
+    /// Examine the latest N of each status; `more` names those with older ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub latest: Option<u32>,
     /// Count those of each time span as well, such as 1h
     #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "since")]
     pub every: Option<Duration>,
@@ -119,7 +125,7 @@ pub struct RefundQuery {
     /// Their time.
     #[command(flatten)]
     pub time: TimeRange,
-    /// Sum by day and application, at most 100,000 refunds
+    /// Sum by day and application
     #[arg(long, conflicts_with_all = ["before", "limit"])]
     #[serde(default)]
     pub sums: bool,
@@ -131,7 +137,10 @@ pub struct RefundQuery {
     pub limit: u32,
 }
 
-const EXAMINED_MAX: u32 = 100_000;
+const EXAMINED_MAX: u32 = 20_000;
+
+/// The refunds that are read at once.
+const REFUNDS: u32 = 10_000;
 
 pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Result<ListedTasks, OperatorError> {
     let names = names(context).await;
@@ -143,11 +152,13 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Res
     let before = before.as_deref().map(parse).transpose()?;
     let [since, until] = time.moments(now);
     let examine = EXAMINED_MAX;
-    let filter = TaskFilter { application, tool, statuses, resource, target, since, until, before, limit, examine };
+    let prefix = None;
+    let filter =
+        TaskFilter { application, tool, statuses, resource, target, prefix, since, until, before, limit, examine };
     let TaskRows { records, examined, next } = context.store.tasks(filter).await?;
     let tasks: Vec<_> = records.iter().map(|record| line(context, record, &names)).collect();
     let is_bounded = examined == EXAMINED_MAX && next.is_some();
-    let note = is_bounded.then_some("the latest 100,000 tasks were examined; narrow the time for older ones");
+    let note = is_bounded.then_some("20,000 tasks were examined; older ones are on the next page");
     Ok(ListedTasks { tasks, examined, next: next.map(|id| id.to_string()), note })
 }
 
@@ -156,11 +167,15 @@ const PERIODS_MAX: u64 = 400;
 
 pub(super) async fn count(context: &OperatorContext, query: TaskCountQuery) -> Result<TaskCounts, OperatorError> {
     let now = context.clock.latest();
-    let TaskCountQuery { app, tool, time, every } = query;
+    let TaskCountQuery { app, tool, prefix, time, latest, every } = query;
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let [since, until] = time.moments(now);
-    let all = TaskFilter { application, tool, since, until, ..TaskFilter::default() };
-    let mut counts = TaskCounts { tasks: counts(context.store.count_tasks(all.clone()).await?), every: Vec::new() };
+    let examine = latest.unwrap_or(u32::MAX);
+    let all = TaskFilter { application, tool, prefix, since, until, examine, ..TaskFilter::default() };
+    let found = context.store.count_tasks(all.clone()).await?;
+    let cut = found.iter().zip(TaskStatus::ALL).filter(|(found, _)| found.is_cut);
+    let more = cut.map(|(_, status)| status.as_str()).collect();
+    let mut counts = TaskCounts { tasks: counts(found), more, every: Vec::new() };
     let (Some(every), Some(mut begin)) = (every, since) else { return Ok(counts) };
     let end = until.unwrap_or(now);
     let periods = end.since(begin).as_millis().checked_div(every.as_millis()).unwrap_or(u128::MAX);
@@ -178,6 +193,7 @@ pub(super) async fn count(context: &OperatorContext, query: TaskCountQuery) -> R
 }
 
 fn counts(counts: StatusCounts) -> Counts {
+    let counts = counts.map(|StatusCount { count, .. }| count);
     let named = TaskStatus::ALL.iter().map(|status| status.as_str()).zip(counts);
     Counts(named.filter(|(_, count)| *count > 0).collect())
 }
@@ -213,21 +229,31 @@ fn no_task(task: &str) -> OperatorError {
 pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> CommandAnswer {
     let (names, now) = (names(context).await, context.clock.latest());
     let RefundQuery { app, time, sums, before, limit } = query;
-    let limit = if sums { EXAMINED_MAX } else { limit };
+    let limit = if sums { REFUNDS } else { limit };
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let [since, until] = time.moments(now);
-    let filter = RefundFilter { application, since, until, before, limit };
+    let mut filter = RefundFilter { application, since, until, before, limit };
     let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {
         let application = name_application(&names, &application);
         RefundRow { refunded_at: at, application, units: 1, task_id: id.to_string(), number }
     };
-    let rows: Vec<_> = context.store.refunds(filter).await?.into_iter().map(line).collect();
-    Ok(if sums { sum_up(rows).into() } else { rows.into() })
+    let mut summed = Vec::new();
+    loop {
+        let rows: Vec<_> = context.store.refunds(filter.clone()).await?.into_iter().map(line).collect();
+        if !sums {
+            return Ok(rows.into());
+        }
+        filter.before = rows.last().map(|row| row.number);
+        let is_last = rows.len() < limit as usize;
+        add_up(&mut summed, rows);
+        if is_last {
+            return Ok(summed.into());
+        }
+    }
 }
 
-/// Returns the latest day first.
-fn sum_up(rows: Vec<RefundRow>) -> Vec<RefundSum> {
-    let mut sums: Vec<RefundSum> = Vec::new();
+/// Adds refunds, the latest first.
+fn add_up(sums: &mut Vec<RefundSum>, rows: Vec<RefundRow>) {
     for RefundRow { refunded_at, application, units, .. } in rows {
         let day = refunded_at.to_string().split('T').next().unwrap_or_default().to_owned();
         match sums.iter_mut().rev().take_while(|sum| sum.day == day).find(|sum| sum.application == application) {
@@ -235,7 +261,6 @@ fn sum_up(rows: Vec<RefundRow>) -> Vec<RefundSum> {
             None => sums.push(RefundSum { day, application, units }),
         }
     }
-    sums
 }
 
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, ApplicationName>) -> TaskRow {
