@@ -115,7 +115,7 @@ async function without_script() {
     expect(await page.locator("h1").count() === 1, `${path} has no heading`);
   }
   await page.goto(new URL("/act/key/create?app=demo", link).href);
-  await page.getByRole("button", { name: "Key create" }).click();
+  await page.getByRole("button", { name: "Create key" }).click();
   const secret = await page.locator(".secret input").first().inputValue();
   await page.goBack();
   await page.goForward().catch(() => {});
@@ -193,30 +193,30 @@ async function keyboard() {
     },
     "find an application": () => find("demo", "Application demo"),
     "make a key": async () => {
-      await follow("Create key", "Key create");
+      await follow("Create key", "Create key");
       await tab_to("Expires");
       await page.keyboard.type("12h");
-      await follow("Key create", "Done: key create");
+      await follow("Create key", "Done: create key");
       await page.locator(".secret input").first().waitFor();
     },
     "find the key and revoke it": async () => {
       const key = await key_of();
       await find(key, `Key ${key}`);
-      await follow("Revoke", "Key revoke");
+      await follow("Revoke", "Revoke key");
       await page.getByText("This cannot be undone.").waitFor();
-      await follow("Key revoke", "Done: key revoke");
+      await follow("Revoke key", "Done: revoke key");
     },
     "suspend an application, with a reason": async () => {
       await find("demo", "Application demo");
-      await follow("Suspend", "App suspend");
+      await follow("Suspend", "Suspend application");
       await tab_to("Reason");
       await page.keyboard.type("by keyboard");
-      await follow("App suspend", "Done: app suspend");
+      await follow("Suspend application", "Done: suspend application");
     },
     "resume it": async () => {
       await find("demo", "Application demo");
-      await follow("Resume", "App resume");
-      await follow("App resume", "Done: app resume");
+      await follow("Resume", "Resume application");
+      await follow("Resume application", "Done: resume application");
     },
     "read who suspended it": async () => {
       await follow("Acts", "Acts");
