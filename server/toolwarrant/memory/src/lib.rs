@@ -19,8 +19,8 @@ use toolwarrant_core::store::{
 use toolwarrant_store::{CoolDown, Recovery};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCount,
-    StatusCounts, TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, StatusCounts,
+    TaskFilter, TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
