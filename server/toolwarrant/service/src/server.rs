@@ -6,7 +6,6 @@ use crate::listening::{Listening, base_path, in_clear, url_of};
 use crate::manager;
 use crate::replica;
 use crate::signals::Signals;
-use crate::start::Answering;
 use crate::stdio;
 use crate::timekeeping;
 use crate::welcome::DemoKey;
@@ -14,7 +13,7 @@ use anyhow::{Result, bail};
 use sd_notify::NotifyState;
 use serde_json::json;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -24,8 +23,9 @@ use tokio::time::timeout;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_console::Console;
+use toolwarrant_core::counts::Requests;
 use toolwarrant_core::passes::Passes;
-use toolwarrant_core::pipeline::keep_passes;
+use toolwarrant_core::pipeline::{ToolCaller, keep_passes};
 use toolwarrant_core::registry::Durability;
 use toolwarrant_http::Gate;
 use toolwarrant_http::edge::{self, Responder, Tls};
@@ -36,6 +36,17 @@ use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Background, Names, OperatorContext, Shared, note_unreadable, until};
 use toolwarrant_tasks::engine::Engine;
 use tracing::field::display;
+
+/// The endpoint over the core of a server.
+pub(crate) struct Answering {
+    pub(crate) endpoint: Arc<dyn Responder>,
+    /// Ends with the endpoint, on which the end of the audit waits.
+    pub(crate) caller: Weak<dyn ToolCaller>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) keeper: AuditKeeper,
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) audit: AuditHandle,
+}
 
 /// A server that listens and does not answer yet.
 pub(crate) struct Server {

@@ -7,7 +7,7 @@
 use crate::core::{Core, CoreParts};
 use crate::listening::{ConsoleSocket, Listening, base_path, listen};
 use crate::manager;
-use crate::server::Server;
+use crate::server::{Answering, Server};
 use crate::service::Setup;
 use crate::signals::StopSignals;
 use crate::standby::WaitingStart;
@@ -19,22 +19,18 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
-use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::random::Random;
 use toolwarrant_console::Console;
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
-use toolwarrant_core::counts::Requests;
 use toolwarrant_core::page::WebPage;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{Handlers, Pipeline, ToolCaller};
 use toolwarrant_core::registry::{Registry, unknown_permissions};
 use toolwarrant_core::toolsets::Offer;
-use toolwarrant_http::edge::Responder;
 use toolwarrant_http::{Endpoint, OfferedPage, ServerProcess};
 use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::flags::{CONSOLE_LISTEN, LISTEN};
-use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::StatusSources;
 use toolwarrant_operator::offline::ServiceParts;
 use toolwarrant_operator::replica_status::ReplicaStatus;
@@ -43,7 +39,7 @@ use toolwarrant_operator::{
     ActLines, Config, OpenError, OpenedData, OperatorContext, OperatorError, ProgramIdentity, StoreOptions,
 };
 use toolwarrant_store::Store;
-use toolwarrant_tasks::engine::{Engine, OwnTasks};
+use toolwarrant_tasks::engine::OwnTasks;
 use toolwarrant_tasks::executor::Executor;
 
 const TASKS_MAX: usize = 100_000;
@@ -218,17 +214,6 @@ impl Start {
             })
         })
     }
-}
-
-/// The endpoint over the core of a server.
-pub(crate) struct Answering {
-    pub(crate) endpoint: Arc<dyn Responder>,
-    /// Ends with the endpoint, on which the end of the audit waits.
-    pub(crate) caller: Weak<dyn ToolCaller>,
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) keeper: AuditKeeper,
-    pub(crate) requests: Arc<Requests>,
-    pub(crate) audit: AuditHandle,
 }
 
 /// Output in a file or a pipe may be stored, so it must not have secrets.
