@@ -24,7 +24,7 @@ use crate::report::{Report, Source};
 use crate::rules::{FALLBACK, REVISIONS, Rule};
 use crate::source::{ERRORS, SERVICE};
 pub(crate) use generated::rust_names;
-use require::{at, require_distinct, require_name, require_text};
+use require::{at, require_distinct, require_name, require_positive, require_text};
 use std::collections::HashMap;
 use std::sync::Arc;
 use toolsets::MAX_PERMISSIONS;
@@ -290,13 +290,6 @@ fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
         lead: limit(|readers| &readers.lead)?,
         brief: limit(|readers| &readers.brief)?,
     })
-}
-
-fn require_positive(number: &At<u32>, report: &mut Report) -> u32 {
-    if **number == 0 {
-        report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
-    }
-    **number
 }
 
 fn texts(raw: &Named<At<String>>, words: &Words, report: &mut Report) -> Vec<(String, String)> {

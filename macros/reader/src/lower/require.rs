@@ -4,7 +4,7 @@ use crate::names;
 use crate::raw::{self, At, Files};
 use crate::report::{Place, Report};
 use crate::rules::Rule;
-use crate::source::FIRST_TOOLS;
+use crate::source::{FIRST_TOOLS, SERVICE};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -60,4 +60,11 @@ pub(super) fn tools_of(files: &Files) -> impl Iterator<Item = (usize, &At<raw::T
 pub(super) fn list_missing(keys: &[(&str, bool)]) -> String {
     let lacking = keys.iter().filter(|(_, lacks)| *lacks).map(|(key, _)| format!("`{key}`"));
     lacking.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn require_positive(number: &At<u32>, report: &mut Report) -> u32 {
+    if **number == 0 {
+        report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
+    }
+    **number
 }

@@ -4,8 +4,7 @@
 //! A tool in a toolset has a bit for its permission in that set, which only those have whose server
 //! offers the set.
 
-use super::require::{at, require_name, require_text, tools_of};
-use super::require_positive;
+use super::require::{at, require_name, require_positive, require_text, tools_of};
 use crate::model::{Domain, ReadersSpec, ToolsetSpec};
 use crate::raw::{At, Files};
 use crate::report::Report;
