@@ -35,9 +35,7 @@ pub trait MonitorSource: Send + Sync + 'static {
     fn unready(&self) -> BoxFuture<'_, Option<String>>;
 
     /// Returns problems that exist although the program is ready, in lines for people.
-    fn remark(&self) -> Option<String> {
-        None
-    }
+    fn remark(&self) -> Option<String>;
 
     /// Returns metrics in the Prometheus text format, version 0.0.4.
     fn metrics(&self) -> BoxFuture<'_, String>;

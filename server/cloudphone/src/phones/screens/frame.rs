@@ -57,7 +57,7 @@ fn decode(still: Still, longest: u32) -> Result<SizedPicture, ScreenError> {
     let mut longest = longest;
     loop {
         let size = fit(still.size(), longest);
-        let png = match size == still.size() && longest >= width.max(height) {
+        let png = match size == still.size() {
             true => still.bytes().clone(),
             false => Still::of_pixels(size, &shrink(&pixels, still.size(), size))?.bytes().clone(),
         };

@@ -82,7 +82,6 @@ impl<'a> List<'a> {
         let has_former =
             |phone: &SeenPhone| self.former_mark(phone).is_some_and(|former| self.showing(former).next().is_none());
         match self.holder(mark) {
-            None if has_former(phone) => Identity::New,
             None => {
                 let first = self.showing(mark).find(|phone| !has_former(phone));
                 if first.is_some_and(|first| std::ptr::eq(first, phone)) { Identity::Kept } else { Identity::New }
