@@ -29,7 +29,9 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
         let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['`', '\u{2217}'])).collect();
         let (name, value) = cells[0].split_once(' ').unwrap_or((cells[0], ""));
         let value = value.trim_end_matches(['`', ' ', '\u{2217}']);
-        (name.trim_end_matches(['`', '\u{2217}']), value, cells[2].trim_matches('`'))
+        let name = name.trim_end_matches(['`', '\u{2217}']);
+        assert_eq!(cells[1], format!("CLOUDPHONE_{}", name.replace('-', "_").to_uppercase()));
+        (name, value, cells[2].trim_matches('`'))
     });
     let rows: Vec<_> = rows.filter(|(name, ..)| !["as", "config", "json", "reason", "socket"].contains(name)).collect();
     let mut file = String::new();

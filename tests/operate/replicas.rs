@@ -112,21 +112,25 @@ async fn see_what_a_held_request_gets(listen: SocketAddr, path: &str, usual: u16
     assert!(held.status == 425 && is_told && held.header("retry-after") == Some("1"), "{} {}", held.status, held.body);
 }
 
-/// A full disk moves no leader, and a locked table is named by a command that would wait for it.
+/// A write that fails makes the leader unready, but a full disk does not and moves no leader. A
+/// locked table is named by a command that would wait for it.
 async fn see_faults_of_the_server(server: &TestPostgres, address: &Address, data: &Path, monitor: SocketAddr) {
-    for sql in [
-        "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$",
-        "CREATE TRIGGER full_disk BEFORE UPDATE ON writer EXECUTE FUNCTION fill()",
-    ] {
-        server.count(address, sql).await;
+    for (code, why, status) in
+        [("check_violation", "the store cannot write", 503), ("disk_full", "make room on the disk of PostgreSQL", 200)]
+    {
+        let refuse = format!(
+            "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{code}'; END $$"
+        );
+        server.count(address, &refuse).await;
+        server.count(address, "CREATE TRIGGER refused BEFORE UPDATE ON writer EXECUTE FUNCTION refuse()").await;
+        let told = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
+            Ok(answer) if answer.body.contains(why) => Ok(answer.status),
+            answer => Err(format!("{answer:?}")),
+        });
+        assert_eq!(told.await.expect("it says why"), status);
+        server.count(address, "DROP TRIGGER refused ON writer").await;
     }
-    let told = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
-        Ok(answer) if answer.body.contains("make room on the disk of PostgreSQL") => Ok(answer.status),
-        answer => Err(format!("{answer:?}")),
-    });
-    assert_eq!(told.await.expect("it says why"), 200);
-    server.count(address, "DROP TRIGGER full_disk ON writer").await;
     let lock = server.begin_at(address, "LOCK TABLE task").await;
     let (code, said) = operate(data, "doctor").await;
     assert!(code != 0 && said.contains("locks task"), "{code} {said}");

@@ -100,6 +100,10 @@ async fn waiting_prints_the_end_of_the_task_and_tells_by_the_exit_code_whether_i
         let task: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
         assert_eq!((&task["status"], &task["terminal"], said.code), (&json!(status), &json!(true), code), "{task}");
     }
+    let audit = server.audit().await;
+    let polls: Vec<_> = audit.lines().filter(|line| line.contains("\"get_task\"")).collect();
+    let holds = polls.iter().all(|line| line.contains("\"wait_seconds\":25"));
+    assert!(polls.len() >= 2 && holds, "{polls:?}");
 }
 
 #[tokio::test]

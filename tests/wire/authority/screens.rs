@@ -171,10 +171,20 @@ async fn an_unsound_input_says_what_is_taken_and_no_more_than_twenty_are_taken_i
     }
     number(&still(&server, &token, "0").await);
     let mut statuses = Vec::new();
-    for _ in 0..21 {
+    for _ in 0..81 {
         statuses.push(input(&server, &token, touch).await.0);
     }
-    assert_eq!(statuses, [&[204; 20][..], &[429]].concat());
+    assert_eq!(statuses, [&[204; 20][..], &[429; 61]].concat());
+    // After as many failed authentications, answers would wait, or end their connections.
+    let mut further = JoinSet::new();
+    for _ in 0..12 {
+        let request = server.http.post(format!("http://{}/screen/input", server.address)).bearer_auth(&token);
+        further.spawn(request.header("content-type", "application/json").body(touch).send());
+    }
+    for answer in further.join_all().await {
+        let answer = answer.expect("an answer");
+        assert_eq!((answer.status().as_u16(), answer.headers().get("connection")), (429, None));
+    }
 }
 
 #[tokio::test]

@@ -162,6 +162,8 @@ mod tests {
                      longer   none          -          one, two\n";
         assert_eq!(write(&rows, None), table);
         assert_eq!(write(&json!([]), None), "none\n");
+        // A time in another form than this server's is a text.
+        assert_eq!(write(&json!({"a": 1, "on": "2026-11-28"}), None), "a   1\non  2026-11-28\n");
         assert_eq!(write(&json!({"a": 1, "long_name": "b"}), None), "a          1\nlong name  b\n");
         let changes =
             json!({"live_secrets": {"before": 2, "after": null}, "sees": {"added": ["a", "b"], "removed": ["c"]}});

@@ -73,3 +73,23 @@ impl StoreUrl {
         Ok(Self { url: format!("{}?{}", &url[..question], kept.join("&")), mode, authorities })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::EncryptionMode::{Always, Never, OtherMachines};
+    use super::*;
+
+    #[test]
+    fn a_url_says_which_connections_are_encrypted() {
+        for (parameters, expected) in [
+            ("", OtherMachines),
+            ("?sslmode=disable", Never),
+            ("?sslmode=prefer", OtherMachines),
+            ("?sslmode=require", Always),
+            ("?sslrootcert=system", Always),
+        ] {
+            let url = StoreUrl::parse(&format!("postgres://u@db.invalid/x{parameters}")).unwrap();
+            assert_eq!(url.mode, expected, "{parameters}");
+        }
+    }
+}

@@ -125,6 +125,8 @@ fn a_clock_that_runs_ahead_takes_no_more_memory_and_no_read_is_answered_twice() 
 fn the_nonce_of_a_read_is_stored_if_another_run_may_see_its_time_as_the_present() {
     let wall = Clock::system().wall();
     let doubtful = Nonces::new(Clock::since(wall.minus(LEAP + Duration::from_hours(1))));
+    let (ahead, clock) = nonces();
+    clock.shift_wall(60_000);
     let (right, after) = (nonces().0, Nonces { stored: SECOND - 5, ..nonces().0 });
     let key = key(300);
     for (nonce, nonces, timestamp, reads, expected) in [
@@ -134,6 +136,8 @@ fn the_nonce_of_a_read_is_stored_if_another_run_may_see_its_time_as_the_present(
         ("d", &after, SECOND - 4, true, false),
         ("e", &after, SECOND - 5, true, true),
         ("f", &doubtful, wall.0 / 1000, true, true),
+        ("g", &ahead, SECOND + 30, true, false),
+        ("h", &ahead, SECOND + 31, true, true),
     ] {
         let used = nonces.take(&key, nonce, timestamp, reads).unwrap();
         assert_eq!(used.is_due(), expected, "{nonce}");

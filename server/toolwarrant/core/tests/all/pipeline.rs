@@ -1,24 +1,31 @@
-//! Equipment of tests that call a pipeline.
+//! Equipment of tests that call a pipeline, and the lines of calls that it refuses.
 
+use crate::contract::CATALOGUE;
+use serde_json::value::RawValue;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
-use toolwarrant_audit::{Audit, AuditParts};
+use toolwarrant_audit::{Audit, AuditParts, tail};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::json;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants, UsedNonce};
-use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
+use toolwarrant_core::catalogue::{Catalogue, ErrorDef, PermissionSet, PolicyDef, Roles};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::handler::{Call, ToolCall};
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
-    Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
+    LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks, WriteAnswer, WriteRefusal,
+    WriteRequest,
 };
 
 pub(crate) const LONG: Duration = Duration::from_secs(8);
@@ -135,4 +142,42 @@ pub(crate) fn make_key(limit: u32, clock: &Clock) -> (Arc<Access>, Caller) {
     let shown = Credentials { key_id: "key", secret: "secret" };
     let caller = access.authenticate(shown, None, clock).expect("a live key");
     (Arc::new(access), caller)
+}
+
+/// Refuses each call with one error.
+struct Refusing(&'static ErrorDef);
+
+impl Handlers for Refusing {
+    const CATALOGUE: &'static Catalogue = &CATALOGUE;
+
+    async fn dispatch<'a>(&'a self, _: &'a Call<'a>, _: &'a str) -> Result<Answer, Failure> {
+        Err(Failure::plain(self.0))
+    }
+}
+
+#[tokio::test]
+async fn refused_reads_are_counted_and_of_refused_writes_those_that_changed_nothing() {
+    let Roles { not_found, upstream_unavailable, internal, .. } = CATALOGUE.roles;
+    for (tool, refusal, is_counted) in [
+        ("list_machines", not_found, true),
+        ("list_machines", upstream_unavailable, true),
+        ("list_machines", internal, false),
+        ("print_page", not_found, true),
+        ("print_page", upstream_unavailable, false),
+        ("print_page", internal, false),
+    ] {
+        let clock = Clock::manual(Timestamp(0));
+        let (access, caller) = make_key(100, &clock);
+        let (pipeline, _, folder) = start_pipeline(Refusing(refusal), access, Nonces::new(clock.clone()), &clock);
+        // The first 60 in a minute have a line each.
+        for _ in 0..62 {
+            let arguments: &RawValue = json::read("{}").expect("an object");
+            let asked = ToolCall { tool, arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
+            let refused = pipeline.call(&pipeline.charge_budget(&caller, None, 1).expect("its budget"), asked).await;
+            assert_eq!(refused.expect_err("no answer").def().code, refusal.code);
+        }
+        drop(pipeline);
+        let lines = tail(&folder.0, 100).expect("a trail").len();
+        assert_eq!(lines, if is_counted { 61 } else { 62 }, "{tool} {}", refusal.code);
+    }
 }

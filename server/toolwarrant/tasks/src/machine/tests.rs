@@ -373,7 +373,7 @@ fn the_end_of_a_task_is_explained_by_the_row_of_the_table_that_decided_it() {
         (
             probe(false),
             then(Sent::Ok, Verdict::Absent),
-            "2 readings after the settling time showed that the effect is absent",
+            "2 readings after the settling time showed that the effect is absent; the charge is refunded",
         ),
         (
             probe(false),
