@@ -25,6 +25,7 @@ pub(crate) struct Staged {
     pub(crate) unread: Option<&'static str>,
     pub(crate) age: Option<u64>,
     pub(crate) direct: Option<IpAddr>,
+    pub(crate) pause: Option<Duration>,
     pub(crate) asked: Mutex<Vec<(TaskId, Option<String>)>>,
 }
 
@@ -62,6 +63,10 @@ impl ReadPort for Staged {
             Some(reads) => reads.read_anew(id).await,
             None => Ok(self.find_all(&[id.as_str()])?.pop()),
         }
+    }
+
+    fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
+        self.pause
     }
 }
 

@@ -290,3 +290,13 @@ async fn pages_of_any_size_show_each_phone_once_that_the_grants_cover_and_the_fi
         }
     }
 }
+
+#[test]
+fn a_caller_waits_whole_seconds_and_never_less_than_the_pause() {
+    for (pause, expected) in [(2_000, 2), (2_001, 3), (1, 1)] {
+        let staged = Staged { pause: Some(Duration::from_millis(pause)), ..Staged::default() };
+        let platforms = Platforms::default().with(name("phone"), Arc::new(staged));
+        let phones = Phones::new(Arc::new(platforms), ProxyHosts::Public, Clock::manual(Timestamp(0)));
+        assert_eq!(phones.retry_after_seconds(&id(1)), Some(expected), "{pause} ms");
+    }
+}

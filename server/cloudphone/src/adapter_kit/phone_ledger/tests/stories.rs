@@ -38,3 +38,14 @@ async fn an_id_leads_to_no_other_phone_when_lists_contradict_each_other() {
         assert_eq!(describe(&kept.ledger), before, "{story}: after a restart");
     }
 }
+
+#[tokio::test]
+async fn a_reading_that_began_before_a_code_was_given_up_brings_no_phone_back_under_it() {
+    let kept = TestLedger::new().await;
+    assert_eq!(kept.take("A@1").await, "n-a=A");
+    let began = kept.tick();
+    kept.ledger.note(parse_row("B@1"), kept.tick()).await;
+    kept.ledger.take(rows("A@2"), began).await;
+    assert_eq!(describe(&kept.ledger), "n-a=B");
+    assert_eq!(kept.take("B@1 A@2").await, "n-a=B n-a-2=A");
+}

@@ -180,7 +180,7 @@ async fn what_never_left_is_not_done() {
     assert_eq!(describe(late.await), "not sent: its time had passed when the connection stood");
     let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, leave(&clock)).await;
     assert!(details.expect_err("no such call").is_unsupported());
-    assert_eq!(platform.requests().len(), 0);
+    assert_eq!((platform.requests().len(), api.guard.observe().calls.failed), (0, 0));
     let gone = platform.close().await;
     let (api, clock) = self::api(&gone, Scheme::V4);
     let refused = restart(&api, &clock).await;
@@ -194,16 +194,17 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
         PlatformAct::Cut(String::new()),
         PlatformAct::html(502),
         PlatformAct::json(429, json!({"code": 429})),
+        PlatformAct::json(200, json!({"code": 503})),
         accept(json!({"pageData": [{"padCode": PAD}], "total": 1})),
         PlatformAct::html(502),
     ])
     .await;
     let (api, clock) = api(&platform, Scheme::V2);
-    let rows = infos(&api, &clock).await.expect("the fourth answer");
+    let rows = infos(&api, &clock).await.expect("the fifth answer");
     assert_eq!(rows, Rows { rows: vec![json!({"padCode": PAD})], count: 1, paged: true, ..Rows::default() });
-    assert_eq!((platform.requests().len(), api.guard.observe().calls.retried), (4, 3));
-    // Two of five retries are left; then each call costs one request, until the circuit opens.
-    for seen in [7, 8, 9, 9, 9] {
+    assert_eq!((platform.requests().len(), api.guard.observe().calls.retried), (5, 4));
+    // One of five retries is left; then each call costs one request, until the circuit opens.
+    for seen in [7, 8, 9, 10, 10] {
         assert!(infos(&api, &clock).await.is_err());
         assert_eq!(platform.requests().len(), seen);
     }
@@ -211,7 +212,7 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
         describe(restart(&api, &clock).await),
         "not sent: the platform could not be reached several times in a row, and is left alone for now"
     );
-    assert_eq!(platform.requests().len(), 9);
+    assert_eq!(platform.requests().len(), 10);
 }
 
 #[tokio::test]
