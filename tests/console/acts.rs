@@ -144,13 +144,21 @@ async fn an_operator_calls_tools_that_read_or_issue_as_an_application_and_the_tr
     for (fields, words) in [
         ("app=demo&tool=set_power", "changes something"),
         ("app=demo&tool=fly", "no tool `fly`"),
-        ("app=demo&tool=get_device&arguments=%7B", "Not a JSON object"),
+        ("app=demo&tool=get_device&arguments=%7B", "no JSON object"),
+        ("app=demo&tool=list_devices&arguments=%22hunter2%22", "no JSON object"),
+        ("app=&tool=list_devices", "no application"),
         ("app=demo&tool=get_device&arguments=%7B%22device_id%22%3A%22none%22%7D", "Not_found: "),
         ("app=idle&tool=list_devices", "no live key"),
     ] {
         let (status, page) = operator.act("/act/app/call", fields).await;
         assert!((400..500).contains(&status) && page.contains(words), "{fields}: {page}");
     }
+    let trail = json_of(&program.data, "audit list --operator root --limit 8").await.to_string();
+    assert!(!trail.contains("hunter2") && trail.contains("app call"), "{trail}");
+    let idle = json_of(&program.data, "app show idle").await["id"].clone();
+    let lines = json_of(&program.data, "audit list --limit 20").await["lines"].take();
+    let called = |line: &&Value| line["object"] == idle && line["command"] == "app call" && line["outcome"] == "ok";
+    assert_eq!(lines.as_array().expect("lines").iter().find(called), None, "a refused call is not told as made");
     program.stop().await;
     let (code, why) = crate::harness::program::operate(&program.data, "app call demo list_devices").await;
     assert!(code == 5 && why.contains("no server runs here"), "{code} {why}");

@@ -73,6 +73,8 @@ async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
     ] {
         assert_eq!(browser.get(path).await.status, status, "{path}");
     }
+    let page = browser.get("/keys").await.body;
+    assert!(page.contains("<option>revoked") && !page.contains("<option>booting"), "the states of keys: {page}");
     let page = browser.get("/tasks?since=soon").await.body;
     assert!(page.contains("role=\"alert\"") && page.contains("soon"), "{page}");
 }
@@ -92,7 +94,7 @@ async fn refunds_are_summed_whole_and_the_tabs_of_a_long_history_say_that_there_
     .expect("rows");
     drop(db);
     let program = Program::start_at(home, &[]).await;
-    let page = Browser::enter(&program, "").await.get("/refunds").await.body;
+    let page = Browser::enter(&program, "").await.get("/refunds?since=1970-01-01").await.body;
     assert!(page.contains(">20001<") && page.contains("Success <b>10000+</b>"), "{page}");
     let whole = json_of(&data, "task count").await;
     assert_eq!(whole, json!({"tasks": {"success": 20_001}}));

@@ -13,7 +13,7 @@ const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/
 
 /// The exit codes of the owner, of a member of the operate group, and of one of the view group.
 /// `KEY` stands for a key.
-const COMMANDS: [(&str, [i32; 3]); 40] = [
+const COMMANDS: [(&str, [i32; 3]); 41] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
     ("key list", [0, 0, 0]),
@@ -39,6 +39,7 @@ const COMMANDS: [(&str, [i32; 3]); 40] = [
     ("app label demo owner=Ada", [0, 0, 6]),
     ("app call demo list_devices", [0, 0, 0]),
     ("app call demo create_session {\"device_id\":\"phone-0000001\"}", [0, 0, 6]),
+    ("app call demo look {\"device_id\":\"phone-0000001\"}", [1, 1, 6]),
     ("app rate demo 299", [0, 0, 6]),
     ("app suspend demo", [0, 0, 6]),
     ("app resume demo", [0, 0, 6]),
@@ -220,12 +221,14 @@ async fn a_request_of_another_version_or_program_is_refused_by_name() {
     let mut unknown = show("demo");
     unknown["app"]["show"]["since"] = json!(1);
     let request = |command: &Value| json!({"program": "cloudphone", "command": command, "claims": {}});
+    let range = json!({"acts": {"since": {"span": {"secs": 3_600, "nanos": 0}}, "until": null, "limit": 5}});
     let mut more = request(&show("demo"));
     more["dry_run"] = json!(true);
     let strange = json!({"program": "print-shop", "command": show("demo"), "claims": {}});
     let (mismatch, message) = ("are of different versions", "/Err/message");
     for (request, place, expected) in [
         (request(&show("demo")), "/Ok/name", "demo"),
+        (request(&range), "/Ok/0/act_id", "act_"),
         (show("demo"), message, mismatch),
         (json!("doctor?"), message, mismatch),
         (request(&show("nobody")), message, "there is no application `nobody`"),

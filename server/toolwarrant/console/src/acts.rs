@@ -95,9 +95,10 @@ impl ConsoleVisit<'_> {
             Some((of, id)) => self.ask_any(&[of, "show", "--", id]).await.ok(),
             None => None,
         };
-        let object = object.map(|object| show(&object));
+        let (object, catalogue) = (object.map(|object| show(&object)), self.console.catalogue);
         let about = form.about.clone();
-        let title = words(&name_act(group, name));
+        let tool = self.query_value("tool").filter(|_| name == "call").and_then(|tool| catalogue.tool(tool));
+        let title = tool.map_or_else(|| words(&name_act(group, name)), |tool| tool.title.to_owned());
         let mut inputs = self.inputs(form, Some(group)).await;
         inputs.retain(|input| input.input.name != "yes");
         let mut unplaced = error.as_ref();

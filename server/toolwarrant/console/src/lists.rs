@@ -224,11 +224,16 @@ impl ConsoleVisit<'_> {
         let refunds = Tab { text: "Refunds".to_owned(), count: None, path, is_here: is_refunds };
         let tabs = [tab("all", "")].into_iter().chain(states).chain([refunds]).collect();
         let mut sums = Markup::default();
+        let (lately, name) = match flag("since").or(flag("until")) {
+            Some(_) => (&[][..], "sums"),
+            None => (&["--since=30d"][..], "sums of 30 days"),
+        };
+        let words = [&["refunds", "--sums"][..], lately].concat();
         if is_refunds
             && let Ok(OperatorAnswer::RefundSums(rows)) =
-                self.ask_words(&ask(&["refunds", "--sums"], flags(&["app", "since", "until"]))).await
+                self.ask_words(&ask(&words, flags(&["app", "since", "until"]))).await
         {
-            sums = table("sums", &&rows[..rows.len().min(ROWS)]);
+            sums = table(name, &&rows[..rows.len().min(ROWS)]);
         }
         Markup::of(&Tabs { tabs, sums })
     }
@@ -289,10 +294,10 @@ impl ConsoleVisit<'_> {
     pub(crate) async fn inputs(&self, form: CommandForm, resource: Option<&str>) -> Vec<FormInput> {
         let mut inputs = Vec::new();
         for input in form.inputs {
-            let mut known = self.list_values(&input.name, resource).await;
-            known.truncate(if known.len() > 2 * KNOWN_MAX { 0 } else { 2 * KNOWN_MAX });
+            let mut known = input.choices.clone();
             if known.is_empty() {
-                known.clone_from(&input.choices);
+                known = self.list_values(&input.name, resource).await;
+                known.truncate(if known.len() > 2 * KNOWN_MAX { 0 } else { 2 * KNOWN_MAX });
             }
             let value = self.query_value(&input.name).unwrap_or_default().to_owned();
             let sent = self.query.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.clone());

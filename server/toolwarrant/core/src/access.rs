@@ -147,18 +147,19 @@ impl Access {
         Ok(note_use(caller, known, from, clock))
     }
 
-    /// Returns a caller with the right of a live key of the application, for a call that an
-    /// operator makes.
+    /// Returns a caller with the right of the live key of the application that ends last, for a
+    /// call that an operator makes.
     pub(crate) fn stand_in(&self, application: &str, clock: &Clock) -> Result<Caller, AccessError> {
         let directory = self.directory.load();
         self.check_lease()?;
         let of_application = directory.keys.iter().filter(|(_, key)| *key.application.id == *application);
-        let mut callers = of_application.flat_map(|known| {
+        let callers = of_application.flat_map(|known| {
             let live = known.1.live.iter().filter(|live| **live != VACANT);
             live.map(move |live| (Some(known), *live))
         });
-        let found = callers.find_map(|(known, live)| self.caller(&directory, known, live, clock).ok());
-        found.ok_or(AccessError::Unauthenticated)
+        let callers = callers.filter_map(|(known, live)| self.caller(&directory, known, live, clock).ok());
+        let last = |caller: &Caller| (caller.expires_at().is_none(), caller.expires_at(), caller.key_id.clone());
+        callers.max_by_key(last).ok_or(AccessError::Unauthenticated)
     }
 
     /// Takes as much work for an unknown key as for a wrong signature for a key that was used

@@ -86,7 +86,9 @@ fn judge<'a>(context: &OperatorContext, command: &'a OperatorCommand) -> Result<
     }
     let row = command.row();
     if let OperatorCommand::App(AppCommand::Call { tool, .. }) = command {
-        let reads = context.program.catalogue.tool(tool).is_none_or(|tool| tool.hints.read_only);
+        let reads = context.program.catalogue.tool(tool);
+        // The tools of a toolset, such as pictures of screens, are not for everybody who may view.
+        let reads = reads.is_none_or(|tool| tool.hints.read_only && tool.toolset.is_none());
         return Ok(if reads { CommandRow { role: Role::View, ..row } } else { row });
     }
     let OperatorCommand::Own { command, .. } = command else { return Ok(row) };

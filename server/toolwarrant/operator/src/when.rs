@@ -43,7 +43,6 @@ impl FromStr for TimePoint {
 
 /// A range of time, in the past.
 #[derive(Clone, Copy, Debug, Default, Args, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TimeRange {
     /// Only those at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
     #[arg(long, value_name = "TIME")]

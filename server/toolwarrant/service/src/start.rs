@@ -52,11 +52,12 @@ pub(crate) struct Start {
     /// Has the address, and refuses connections until it listens.
     socket: TcpSocket,
     listening: Listening,
+    /// Ends before the lock of the folder, or it could remove the socket of the next process.
+    bridges: Option<OperatorSocket>,
     folder: DataFolder,
     opened: OpenedData,
     passes: Passes,
     tasks: OwnTasks,
-    bridges: Option<OperatorSocket>,
 }
 
 impl Start {

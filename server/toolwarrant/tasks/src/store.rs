@@ -39,8 +39,8 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows>;
 
     /// Counts the tasks with each status, of the application, the tool, the prefix and the time of
-    /// the filter. Examines at most the latest `examine` of each status. Its other members do not
-    /// count.
+    /// the filter. Examines at most the latest `examine` of each status, or of all that ended. Its
+    /// other members do not count.
     fn count_tasks(&self, filter: TaskFilter) -> Stored<'_, StatusCounts>;
 
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;

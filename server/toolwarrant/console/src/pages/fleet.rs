@@ -14,7 +14,7 @@ use std::time::Duration;
 use toolwarrant_base::json;
 use toolwarrant_core::catalogue::{TargetDef, ToolDef};
 use toolwarrant_operator::OperatorError;
-use toolwarrant_operator::answers::{FoundObject, OperatorAnswer, StateCounts, TargetRow};
+use toolwarrant_operator::answers::{FoundObject, ListedTasks, OperatorAnswer, StateCounts, TargetRow};
 use toolwarrant_operator::cli::describe_form;
 
 /// More targets than this are a table, a page at a time.
@@ -100,8 +100,12 @@ impl ConsoleVisit<'_> {
         let flag = |name: &str| self.query_value(name).map(|value| format!("--{name}={value}"));
         let words =
             [resource, "states"].map(str::to_owned).into_iter().chain(["app", "prefix"].into_iter().filter_map(flag));
-        // A contract without states has no counts.
-        let Ok(OperatorAnswer::States(counts)) = self.ask_words(&words.collect::<Vec<_>>()).await else {
+        let counts = match self.query_value("text") {
+            None => self.ask_words(&words.collect::<Vec<_>>()).await.ok(),
+            Some(_) => None,
+        };
+        // A contract without states has no counts, and a text is found by a list alone.
+        let Some(OperatorAnswer::States(counts)) = counts else {
             return self.list(&page, Markup::default(), None).await;
         };
         let StateCounts { count, states, offers, prefixes } = counts;
@@ -165,9 +169,9 @@ impl ConsoleVisit<'_> {
             Ok(rows) => rows.into_iter().find(|row| row.id == id),
             Err(error) => return Rendered::failure(&error),
         };
-        let (tasks, lines) = match self.ask(&["find", "--", id]).await {
-            Ok(FoundObject::Target { tasks, lines, .. }) => (tasks, lines),
-            Ok(_) if row.is_some() => Default::default(),
+        let lines = match self.ask(&["find", "--", id]).await {
+            Ok(FoundObject::Target { lines, .. }) => lines,
+            Ok(_) if row.is_some() => Vec::new(),
             Ok(_) => return Rendered::failure(&OperatorError::not_found(format!("there is no {resource} `{id}`"))),
             Err(error) => return Rendered::failure(&error),
         };
@@ -209,12 +213,15 @@ impl ConsoleVisit<'_> {
             });
             heading.acts.splice(0..0, issues);
         }
+        let (of_target, of_resource) = (format!("--{target}={id}"), format!("--resource={resource}"));
+        let words = ["task", "list", "--limit=20", &of_target, &of_resource];
+        let tasks = self.ask::<ListedTasks>(&words[..if catalogue.resources.len() == 1 { 4 } else { 5 }]).await;
         let page = TargetPage {
             heading,
             shown: show(&row),
             read_as,
             read,
-            tasks: table("latest tasks", &show_tasks(&tasks)),
+            tasks: table("latest tasks", &show_tasks(&tasks.map(|page| page.tasks).unwrap_or_default())),
             lines: table("latest calls", &show_lines(&lines)),
         };
         let rendered = Rendered::of(&title, &page).with_words(&["find", id]);

@@ -117,7 +117,7 @@ impl ConsoleVisit<'_> {
             let TaskCounts { tasks, more, .. } = counted.unwrap_or_default();
             let at_least = if more.is_empty() { "" } else { "at least " };
             let counted = format!("{at_least}{}", cell(&tasks.show()));
-            rows.extend((!tasks.0.is_empty()).then(|| vec![name, counted.show()]));
+            rows.extend((!tasks.0.is_empty() || !more.is_empty()).then(|| vec![name, counted.show()]));
         }
         let head = [of, "tasks"].map(Cow::Borrowed).to_vec();
         table(of, &AnswerView::Table(Table { head, rows }))

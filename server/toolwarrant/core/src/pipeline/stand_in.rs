@@ -1,7 +1,8 @@
 //! Calls that an operator makes as an application, with the right of one of its live keys.
 
 use super::refusals::no_caller;
-use super::{Handlers, Pipeline};
+use super::{Charge, Handlers, Pipeline, find, permit};
+use crate::access::Caller;
 use crate::failure::Failure;
 use crate::handler::ToolCall;
 use crate::reply::Frame;
@@ -10,13 +11,16 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use toolwarrant_base::BoxFuture;
 
-/// Calls tools as an application. It charges the budget of the application, as any call does.
+/// Calls tools as an application.
 pub trait ToolCaller: Send + Sync {
-    /// Returns the result as JSON. The failure is `unauthenticated` if no key of the application is
-    /// live.
+    /// Charges the budget of an application that may call the tool. The failure is
+    /// `unauthenticated` if none of its keys is live.
+    fn stand_in(&self, application: &str, tool: &str) -> Result<Caller, Failure>;
+
+    /// Returns the result of a call that is charged, as JSON.
     fn call_as<'a>(
         &'a self,
-        application: &'a str,
+        caller: &'a Caller,
         tool: &'a str,
         arguments: &'a RawValue,
         request_id: &'a str,
@@ -24,17 +28,23 @@ pub trait ToolCaller: Send + Sync {
 }
 
 impl<H: Handlers> ToolCaller for Pipeline<H> {
+    fn stand_in(&self, application: &str, tool: &str) -> Result<Caller, Failure> {
+        let caller = self.access.stand_in(application, &self.clock);
+        let caller = caller.map_err(|error| no_caller(H::CATALOGUE, error))?;
+        permit(H::CATALOGUE, &caller, find(H::CATALOGUE, &caller, tool)?)?;
+        self.charge_budget(&caller, None, 1)?;
+        Ok(caller)
+    }
+
     fn call_as<'a>(
         &'a self,
-        application: &'a str,
+        caller: &'a Caller,
         tool: &'a str,
         arguments: &'a RawValue,
         request_id: &'a str,
     ) -> BoxFuture<'a, Result<Bytes, Failure>> {
         Box::pin(async move {
-            let caller = self.access.stand_in(application, &self.clock);
-            let caller = caller.map_err(|error| no_caller(H::CATALOGUE, error))?;
-            let admitted = self.charge_budget(&caller, None, 1)?;
+            let admitted = self.admit(caller, Charge(Ok(())), 1)?;
             let asked = ToolCall { tool, arguments, request_id, hold: LongPoll::Never, frame: Frame::Plain };
             Ok(self.call(&admitted, asked).await?.into())
         })

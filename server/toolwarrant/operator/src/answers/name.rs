@@ -6,7 +6,7 @@ use std::fmt;
 use toolwarrant_base::clock::Timestamp;
 
 /// The name of an application, with the day of its deletion.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ApplicationName {
     pub name: String,
     pub deleted_at: Option<Timestamp>,

@@ -115,6 +115,7 @@ impl CommandForm {
         let mut filled: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let mut placed = Vec::new();
         for input in &self.inputs {
+            let before = placed.len();
             let given = fields.iter().filter(|(name, _)| *name == input.name).map(|(_, value)| value.as_str());
             let lines = given.flat_map(|value| value.split(|c| input.is_many && c == '\n'));
             for value in lines.map(str::trim).filter(|value| !value.is_empty()) {
@@ -124,7 +125,12 @@ impl CommandForm {
                     (false, _) => placed.push(value.to_owned()),
                 }
             }
+            // The next value keeps its place.
+            if !input.has_dashes && !input.is_many && placed.len() == before {
+                placed.push(String::new());
+            }
         }
+        placed.truncate(placed.iter().rposition(|value| !value.is_empty()).map_or(0, |last| last + 1));
         // A value that begins with a dash is no flag.
         filled.push("--".to_owned());
         filled.extend(placed);

@@ -24,6 +24,7 @@ pub struct ActQuery {
     pub command: Option<String>,
     /// Their time.
     #[command(flatten)]
+    #[serde(flatten)]
     pub time: TimeRange,
     /// Only those before the act with this `number`, which --json shows: the next page
     #[arg(long, value_name = "NUMBER")]

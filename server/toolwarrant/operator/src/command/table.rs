@@ -58,6 +58,7 @@ impl OperatorCommand {
             Self::Task(TaskCommand::List(_)) => view("task list"),
             Self::Task(TaskCommand::Count(_)) => view("task count"),
             Self::Task(TaskCommand::Show { .. }) => view("task show"),
+            Self::Refunds(query) if query.sums => view("refunds").wait_long(),
             Self::Refunds(_) => view("refunds"),
             Self::Find { .. } => view("find"),
             Self::Acts(_) => view("acts"),

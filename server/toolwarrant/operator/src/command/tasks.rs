@@ -74,6 +74,7 @@ pub struct TaskListQuery {
     pub target: Option<String>,
     /// Their time.
     #[command(flatten)]
+    #[serde(flatten)]
     pub time: TimeRange,
     /// Only tasks accepted before this one: the `next` of the page before
     #[arg(long, value_name = "TASK")]
@@ -98,9 +99,11 @@ pub struct TaskCountQuery {
     pub prefix: Option<String>,
     /// Their time.
     #[command(flatten)]
+    #[serde(flatten)]
     pub time: TimeRange,
-    /// Examine the latest N of each status; `more` names those with older ones
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Examine the latest N of each status, or of all that ended; `more` names those with older
+    /// ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "every")]
     pub latest: Option<u32>,
     /// Count those of each time span as well, such as 1h
     #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "since")]
@@ -124,6 +127,7 @@ pub struct RefundQuery {
     pub app: Option<String>,
     /// Their time.
     #[command(flatten)]
+    #[serde(flatten)]
     pub time: TimeRange,
     /// Sum by day and application
     #[arg(long, conflicts_with_all = ["before", "limit"])]
@@ -237,7 +241,7 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Co
         let application = name_application(&names, &application);
         RefundRow { refunded_at: at, application, units: 1, task_id: id.to_string(), number }
     };
-    let mut summed = Vec::new();
+    let (mut summed, mut places) = (Vec::new(), HashMap::new());
     loop {
         let rows: Vec<_> = context.store.refunds(filter.clone()).await?.into_iter().map(line).collect();
         if !sums {
@@ -245,18 +249,19 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Co
         }
         filter.before = rows.last().map(|row| row.number);
         let is_last = rows.len() < limit as usize;
-        add_up(&mut summed, rows);
+        add_up(&mut summed, &mut places, rows);
         if is_last {
             return Ok(summed.into());
         }
     }
 }
 
-/// Adds refunds, the latest first.
-fn add_up(sums: &mut Vec<RefundSum>, rows: Vec<RefundRow>) {
+/// Adds refunds, the latest first, to the sum at the place of their day and application.
+fn add_up(sums: &mut Vec<RefundSum>, places: &mut HashMap<(String, ApplicationName), usize>, rows: Vec<RefundRow>) {
     for RefundRow { refunded_at, application, units, .. } in rows {
         let day = refunded_at.to_string().split('T').next().unwrap_or_default().to_owned();
-        match sums.iter_mut().rev().take_while(|sum| sum.day == day).find(|sum| sum.application == application) {
+        let place = *places.entry((day.clone(), application.clone())).or_insert(sums.len());
+        match sums.get_mut(place) {
             Some(sum) => sum.units += units,
             None => sums.push(RefundSum { day, application, units }),
         }

@@ -50,6 +50,7 @@ pub struct AuditQuery {
     pub operator: Option<String>,
     /// Their time.
     #[command(flatten)]
+    #[serde(flatten)]
     pub time: TimeRange,
     /// Only lines before this place: the `next` of the page before
     #[arg(long, value_name = "PLACE")]

@@ -36,17 +36,14 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Found {
     let whole = whole && anchor.is_some_and(|anchor| anchor.pruned.number == 0);
     let since = oldest.filter(|_| !whole).map(|oldest| oldest.plus(LINE_DELAY));
     let written = anchor.map_or(0, |anchor| anchor.acts);
-    let older = match since {
-        Some(until) => store.acts(ActFilter { until: Some(until), limit: 1, ..ActFilter::default() }).await?,
-        None => Vec::new(),
-    };
-    let (mut found, mut after) = (Vec::new(), older.first().map_or(0, |act| act.number));
+    let (mut found, mut after) = (Vec::new(), 0);
     loop {
         let page = store.acts_of_trail(after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = last.number;
         for StoredAct { act, number } in &page {
-            if lines.remove(&act.id).is_none() && *number <= written {
+            let is_old = since.is_some_and(|since| act.at < since);
+            if lines.remove(&act.id).is_none() && *number <= written && !is_old {
                 found.push(format!("{} has no line in the audit trail", act.id));
             }
         }
