@@ -75,6 +75,8 @@ async fn every_page_of_the_phones_shows_what_the_command_under_it_answers() {
     }
     let page = browser.get("/keys").await.body;
     assert!(page.contains("<option>revoked") && !page.contains("<option>booting"), "the states of keys: {page}");
+    let page = browser.get("/tasks?since=2026-01-02").await.body;
+    assert!(page.contains("<option selected>2026-01-02"), "the next search keeps it: {page}");
     let page = browser.get("/tasks?since=soon").await.body;
     assert!(page.contains("role=\"alert\"") && page.contains("soon"), "{page}");
 }

@@ -285,6 +285,10 @@ impl ConsoleVisit<'_> {
         });
         for filter in filters.iter_mut().filter(|filter| filter.input.name == "since") {
             filter.known = SINCE.map(str::to_owned).to_vec();
+            // A bar of the overview names an hour.
+            if !filter.value.is_empty() && !filter.known.contains(&filter.value) {
+                filter.known.push(filter.value.clone());
+            }
         }
         filters
     }

@@ -3,7 +3,7 @@
 use super::answer::refusal;
 use super::keys::{self, KeyQuery};
 use super::targets;
-use super::tasks::{self, TaskListQuery};
+use super::tasks::{self, TaskCountQuery};
 use crate::answers::{Concern, KeyState, ListCommand, OverviewAnswer, StateCounts, TargetCounts};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -39,22 +39,24 @@ async fn find_concerns(context: &OperatorContext, unready: Option<&str>) -> Resu
         Concern { count, what: what.to_owned(), see: ListCommand { words: words.to_vec(), flags } }
     };
     let unready = unready.map(|why| concern(1, &format!("the server is not ready: {why}"), &["ready"], &[]));
-    let failed = TaskStatus::FailedSilent.as_str();
     let time = TimeRange { since: Some(TimePoint::Span(DAY)), until: None };
-    let query = TaskListQuery { statuses: vec![failed.to_owned()], time, limit: COUNTED_MAX, ..Default::default() };
-    let silent = tasks::list(context, query).await?.tasks.len();
+    let query = TaskCountQuery { time, latest: Some(COUNTED_MAX), ..TaskCountQuery::default() };
+    let counts = tasks::count(context, query).await?.tasks;
+    let ends = [
+        (TaskStatus::FailedSilent, "tasks that failed silently in the last day"),
+        (TaskStatus::Failed, "tasks that failed in the last day"),
+        (TaskStatus::Timeout, "tasks of the last day whose outcome is unknown"),
+    ];
+    let ends = ends.map(|(status, what)| {
+        let count = counts.0.iter().find(|(name, _)| *name == status.as_str()).map_or(0, |(_, count)| *count as usize);
+        concern(count, what, &["task", "list"], &[("status", status.as_str()), ("since", "24h")])
+    });
     let query = KeyQuery { ends_within: Some(WEEK), ..KeyQuery::default() };
     let ending = keys::list(context, &query, |_| true).await?;
     let ending = ending.iter().filter(|key| key.state == KeyState::Live).count();
-    let silent = concern(
-        silent,
-        "tasks that failed silently in the last day",
-        &["task", "list"],
-        &[("status", failed), ("since", "24h")],
-    );
     let what = "keys that end, or whose older secret ends, within a week";
     let ending = concern(ending, what, &["key", "list"], &[("ends-within", "7d")]);
-    Ok(unready.into_iter().chain([silent, ending]).filter(|concern| concern.count > 0).collect())
+    Ok(unready.into_iter().chain(ends).chain([ending]).filter(|concern| concern.count > 0).collect())
 }
 
 fn find_unreadable(def: &ResourceDef, states: &BTreeMap<&str, u64>) -> Option<Concern> {
