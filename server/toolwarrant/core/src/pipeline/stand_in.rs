@@ -1,7 +1,7 @@
 //! Calls that an operator makes as an application, with the right of one of its live keys.
 
 use super::refusals::no_caller;
-use super::{Charge, Handlers, Pipeline, find, permit};
+use super::{Admitted, Handlers, Pipeline, find, permit};
 use crate::access::Caller;
 use crate::failure::Failure;
 use crate::handler::ToolCall;
@@ -44,9 +44,8 @@ impl<H: Handlers> ToolCaller for Pipeline<H> {
         request_id: &'a str,
     ) -> BoxFuture<'a, Result<Bytes, Failure>> {
         Box::pin(async move {
-            let admitted = self.admit(caller, Charge(Ok(())), 1)?;
             let asked = ToolCall { tool, arguments, request_id, hold: LongPoll::Never, frame: Frame::Plain };
-            Ok(self.call(&admitted, asked).await?.into())
+            Ok(self.call(&Admitted(caller), asked).await?.into())
         })
     }
 }

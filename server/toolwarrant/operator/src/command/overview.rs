@@ -16,7 +16,7 @@ use toolwarrant_core::tasks::TaskStatus;
 const DAY: Duration = Duration::from_hours(24);
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
-/// More are not counted.
+/// More are not listed.
 const COUNTED_MAX: u32 = 1_000;
 
 pub(super) async fn describe(context: &OperatorContext) -> Result<OverviewAnswer, OperatorError> {
@@ -40,7 +40,7 @@ async fn find_concerns(context: &OperatorContext, unready: Option<&str>) -> Resu
     };
     let unready = unready.map(|why| concern(1, &format!("the server is not ready: {why}"), &["ready"], &[]));
     let time = TimeRange { since: Some(TimePoint::Span(DAY)), until: None };
-    let query = TaskCountQuery { time, latest: Some(COUNTED_MAX), ..TaskCountQuery::default() };
+    let query = TaskCountQuery { time, ..TaskCountQuery::default() };
     let counts = tasks::count(context, query).await?.tasks;
     let ends = [
         (TaskStatus::FailedSilent, "tasks that failed silently in the last day"),

@@ -21,12 +21,13 @@ async fn silent() -> (TcpListener, u16) {
 
 /// Reads until there is something to see.
 async fn see(read: impl AsyncFn() -> Result<Option<String>, StoreError>) -> String {
-    loop {
+    for _ in 0..600 {
         if let Some(said) = read().await.expect("read") {
             return said;
         }
         sleep(Duration::from_millis(100)).await;
     }
+    panic!("there was nothing to see for a minute");
 }
 
 #[tokio::test]
