@@ -49,7 +49,7 @@ impl RunningScript<'_> {
     /// As adbd does it when the caller of a script goes away.
     pub(crate) async fn hang_up(&mut self) {
         let _ = kill_process(self.group, Signal::HUP);
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.child.wait()).await;
+        let _ = tokio::time::timeout(LIMIT, self.child.wait()).await;
     }
 }
 
