@@ -19,7 +19,7 @@ use cloudphone::phones::port::{Platform, PlatformName};
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::writes::Writes;
 use cloudphone::platforms::simulator::{CAST, Sim};
-pub(crate) use driver::KeyPair as Key;
+pub(crate) use kit::KeyPair as Key;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use std::fs;
@@ -194,7 +194,7 @@ pub(crate) async fn read(response: Response) -> (u16, Value) {
 }
 
 pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
-    driver::outcome(answer).expect("an answer of a tool")
+    kit::outcome(answer).expect("an answer of a tool")
 }
 
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {

@@ -2,7 +2,7 @@
 //! request comes from.
 
 use crate::harness::program::{Program, json_of};
-use driver::{HttpAnswer, exchange};
+use kit::{HttpAnswer, exchange};
 use serde_json::Value;
 use std::path::Path;
 

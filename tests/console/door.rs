@@ -222,7 +222,7 @@ async fn a_session_ends_by_command_and_the_console_closes_behind_the_last() {
     assert_eq!(operate(&program.data, &format!("console end {first}")).await.0, 1);
     json_of(&program.data, "console end --all").await;
     let port = browsers[0].host.rsplit(':').next().expect("a port");
-    let closed = driver::wait_for(async || match TcpStream::connect(format!("127.0.0.1:{port}")).await {
+    let closed = kit::wait_for(async || match TcpStream::connect(format!("127.0.0.1:{port}")).await {
         Err(_) => Ok(()),
         Ok(_) => Err("it listens".to_owned()),
     });

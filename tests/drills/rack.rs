@@ -1,4 +1,4 @@
-//! The program in front of real adb servers and phones, as [`driver::Rack`] runs them.
+//! The program in front of real adb servers and phones, as [`kit::Rack`] runs them.
 
 mod copies;
 mod restarts;
@@ -12,7 +12,7 @@ mod writes;
 use super::crash::audit::rack::ActJournals;
 use super::options;
 use crate::harness::program::{Program, key_of, operate};
-use driver::{Rack, RackPhone, RackServer};
+use kit::{Rack, RackPhone, RackServer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -125,7 +125,7 @@ impl Bridge {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        driver::signal(self.child.id().expect("it runs"), name).expect("it runs");
+        kit::signal(self.child.id().expect("it runs"), name).expect("it runs");
     }
 
     /// Closes its output, as if the client had died.

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use tempfile::TempDir;
 
-pub(crate) struct Double(driver::DoubleProcess);
+pub(crate) struct Double(kit::DoubleProcess);
 
 pub(crate) const KEYS: [(&str, &str); 2] = [("access", "AKTEST0123456789"), ("secret", "SKTEST9876543210")];
 
 impl Deref for Double {
-    type Target = driver::DoubleProcess;
-    fn deref(&self) -> &driver::DoubleProcess {
+    type Target = kit::DoubleProcess;
+    fn deref(&self) -> &kit::DoubleProcess {
         &self.0
     }
 }
@@ -22,7 +22,7 @@ impl Double {
         let program = binary().with_file_name("armcloud-double");
         let pads = pads.to_string();
         let flags = [&["--pads", &pads], flags].concat();
-        let started = driver::DoubleProcess::start(&program, &flags).await;
+        let started = kit::DoubleProcess::start(&program, &flags).await;
         Self(started.expect("`cargo build --package armcloud-double` makes the double"))
     }
 

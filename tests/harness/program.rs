@@ -1,7 +1,7 @@
 //! The program as users start it, and the commands of its operator.
 
 use crate::harness::Key;
-use driver::{ProgramOperator, Start, exchange};
+use kit::{ProgramOperator, Start, exchange};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -16,20 +16,20 @@ use tokio::process::Command;
 pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
 pub(crate) struct Program {
-    inner: driver::Instance,
+    inner: kit::Instance,
     pub(crate) data: PathBuf,
     pub(crate) home: Arc<TempDir>,
 }
 
 impl Deref for Program {
-    type Target = driver::Instance;
-    fn deref(&self) -> &driver::Instance {
+    type Target = kit::Instance;
+    fn deref(&self) -> &kit::Instance {
         &self.inner
     }
 }
 
 impl DerefMut for Program {
-    fn deref_mut(&mut self) -> &mut driver::Instance {
+    fn deref_mut(&mut self) -> &mut kit::Instance {
         &mut self.inner
     }
 }
@@ -99,7 +99,7 @@ impl Program {
     }
 
     pub(crate) async fn until_logged(&self, text: &str) {
-        let logged = driver::wait_for(async || {
+        let logged = kit::wait_for(async || {
             let log = self.log();
             if log.contains(text) { Ok(()) } else { Err(log) }
         });
@@ -181,12 +181,12 @@ pub(crate) fn steady(text: &str, folder: &Path) -> String {
 }
 
 pub(crate) async fn get(url: &str) -> (u16, String, String) {
-    let answer = driver::get(url).await.expect("an answer");
+    let answer = kit::get(url).await.expect("an answer");
     (answer.status, answer.header("content-type").expect("a type").to_owned(), answer.body)
 }
 
 pub(crate) async fn until(url: &str, status: u16) -> String {
-    let answered = driver::wait_for(async || match get(url).await {
+    let answered = kit::wait_for(async || match get(url).await {
         (found, _, text) if found == status => Ok(text),
         (other, _, text) => Err(format!("{url} answers {other}: {text}")),
     });

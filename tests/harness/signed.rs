@@ -29,7 +29,7 @@ pub(crate) struct Signed {
 pub(crate) struct SignedAnswer {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    answer: driver::HttpAnswer,
+    answer: kit::HttpAnswer,
 }
 
 impl SignedAnswer {
@@ -132,7 +132,7 @@ impl Server {
 }
 
 pub(crate) async fn exchange(address: SocketAddr, octets: &[u8]) -> Result<SignedAnswer> {
-    let answer = driver::exchange(address, octets).await?;
+    let answer = kit::exchange(address, octets).await?;
     let body = if answer.body.is_empty() { Value::Null } else { serde_json::from_str(&answer.body).expect("JSON") };
     Ok(SignedAnswer { status: answer.status, body, answer })
 }

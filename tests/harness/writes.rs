@@ -48,7 +48,7 @@ pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
 /// Returns false if one of the tasks has ended: a phase can take a few seconds, which a busy
 /// machine misses.
 pub(crate) async fn reach_phases(data: &Path, expected: &[(u32, &str)]) -> bool {
-    let reached = driver::wait_for(async || {
+    let reached = kit::wait_for(async || {
         let phases = phases(data);
         let of = |number: u32| phases.get(&phone(number)).map(String::as_str);
         match expected.iter().all(|(number, phase)| of(*number) == Some(phase)) {

@@ -4,7 +4,7 @@
 use crate::harness::program::{Program, WATCHED, json_of, operate, until};
 use crate::harness::{open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
-use driver::wait_for;
+use kit::wait_for;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, DirBuilder, OpenOptions};

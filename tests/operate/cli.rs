@@ -64,7 +64,7 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
         if !running {
             program.stop().await;
         }
-        let said = driver::play(&mut program, SCENARIO).await.expect("a scenario");
+        let said = kit::play(&mut program, SCENARIO).await.expect("a scenario");
         let said = said.replace(&all.join(", "), "TOOLS");
         let said = said.replace("owner's socket", "CHANNEL").replace("no server", "CHANNEL");
         let said = said.replace(&format!("TIME {user} "), "TIME USER ");

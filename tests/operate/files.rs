@@ -47,7 +47,7 @@ async fn each_default_of_the_sample_is_a_value_of_its_key() {
 
 #[test]
 fn systemd_takes_the_unit_and_finds_little_that_is_open() {
-    if driver::lacks("systemd-analyze") {
+    if kit::lacks("systemd-analyze") {
         return;
     }
     let home = TempDir::new().expect("a temporary folder");
@@ -97,11 +97,11 @@ fn each_shell_completes_commands() {
     complete("bash", "--norc", "cloudphone.bash", bash);
     let values = fs::read_to_string(completions.join("_cloudphone")).expect("a file");
     assert!(values.contains(r":ADDRESS\:PORT:"), "a bare colon ends the name of a value");
-    if !driver::lacks("zsh") {
+    if !kit::lacks("zsh") {
         let zsh = "autoload -U compinit; compinit -u -D; source FILE; whence -f _cloudphone__subcmd__app_commands";
         complete("zsh", "-f", "_cloudphone", zsh);
     }
-    if !driver::lacks("fish") {
+    if !kit::lacks("fish") {
         complete("fish", "--no-config", "cloudphone.fish", "source FILE; complete -C 'cloudphone app cr'");
     }
 }

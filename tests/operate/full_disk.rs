@@ -6,7 +6,7 @@
 use crate::harness::Key;
 use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, start as start_in, until};
 use crate::harness::writes::{database, restart, wait_for_phases};
-use driver::wait_for;
+use kit::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -149,7 +149,7 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
         let said: String =
             said.lines().filter(|line| !line.contains("cpk_")).map(|line| format!("  {line}\n")).collect();
         seen += &format!("$ {} -> {code}\n{said}", line.replace(id, "KEY"));
-        let called = driver::call(program.address, &other, "list_devices", &json!({})).await.expect("an answer");
+        let called = kit::call(program.address, &other, "list_devices", &json!({})).await.expect("an answer");
         assert_eq!(called.is_err(), seen.contains("app suspend"), "{line}");
     }
     assert_eq!(program.status(id, secret).await, 401);
@@ -198,7 +198,7 @@ async fn a_start_on_a_full_disk_reads_and_takes_away_and_once_there_is_room_it_w
         let mut program = Program::start_as(Arc::clone(&home), limited).await;
         let ready = format!("{}/readyz", program.monitor());
         let call = async |tool: &str, arguments: Value| {
-            driver::call(program.address, &key, tool, &arguments).await.expect("an answer")
+            kit::call(program.address, &key, tool, &arguments).await.expect("an answer")
         };
         call("list_devices", json!({})).await.expect("a page");
         assert_eq!(program.status(id, secret).await, 200);

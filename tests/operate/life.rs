@@ -3,7 +3,7 @@
 
 use crate::harness::Key;
 use crate::harness::program::{Program, json_of, key_of, operate};
-use driver::{KeyPair, call};
+use kit::{KeyPair, call};
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -2,7 +2,7 @@
 
 use super::full_disk::limit;
 use crate::harness::program::{Program, binary, until};
-use driver::Start;
+use kit::Start;
 use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;

@@ -58,10 +58,10 @@ async fn every_metric_on_a_page_has_a_row_and_every_row_has_a_sample() {
     let (code, said) = operate(&home.path().join("data"), &format!("store init --replica one --store {url}")).await;
     assert_eq!(code, 0, "{said}");
     let file = file.to_str().expect("text");
-    let replica = driver::Start::new(crate::harness::program::binary(), home.path());
+    let replica = kit::Start::new(crate::harness::program::binary(), home.path());
     let replica = replica.flags(&[WATCHED, &["--config", file, "--store", &url, "--replica", "one"]].concat());
     let replica = Program::start_as(home, replica).await;
-    let complete = driver::wait_for(async || {
+    let complete = kit::wait_for(async || {
         found.extend(samples(&page(&replica).await));
         if found == rows() {
             Ok(())

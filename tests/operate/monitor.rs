@@ -108,7 +108,7 @@ async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() 
     for method in ["ping", "ping", "ping", "ping", "ping", "tools/call"] {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"name": "list_devices"}});
         let request = program.keys[0].request(&json!(vec![message; 50]).to_string(), "connection: close\r\n");
-        answer = driver::exchange(program.address, request.as_bytes()).await.expect("an answer").body;
+        answer = kit::exchange(program.address, request.as_bytes()).await.expect("an answer").body;
     }
     assert!(answer.contains("rate_limited"), "{answer}");
 

@@ -1,7 +1,7 @@
 //! The program as a process: its streams, its signals, its memory.
 
 use crate::harness::program::{Program, binary, json_of, key_of};
-use driver::{Process, Start, wait_for};
+use kit::{Process, Start, wait_for};
 use serde_json::json;
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
@@ -38,7 +38,7 @@ async fn be_loud(program: &Program, bytes: usize) {
         }
         // The server accepts connections in order: it has accepted all of the above.
         let answered = wait_for(async || {
-            let called = driver::call(program.address, &program.keys[0], "list_devices", &json!({})).await;
+            let called = kit::call(program.address, &program.keys[0], "list_devices", &json!({})).await;
             called.map(drop).map_err(|error| format!("{error:#}"))
         });
         answered.await.expect("it answers");
@@ -86,7 +86,7 @@ async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
         assert!(child.try_wait().expect("a state").is_none(), "it has ended");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    driver::signal(child.id().expect("it runs"), "TERM").expect("it runs");
+    kit::signal(child.id().expect("it runs"), "TERM").expect("it runs");
     let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends");
     assert!(status.expect("a status").success());
     drop(reader);

@@ -2,7 +2,7 @@
 //! messages after a wrong start.
 
 use crate::harness::program::{Program, binary, operate, refusal, start};
-use driver::{Process, Start};
+use kit::{Process, Start};
 use serde_json::{Value, json};
 use std::fs::File;
 use tempfile::TempDir;
@@ -11,7 +11,7 @@ use toolwarrant_audit::is_chain_line;
 
 #[tokio::test]
 async fn the_printed_curl_line_works_as_pasted() {
-    if driver::lacks("curl") {
+    if kit::lacks("curl") {
         return;
     }
     let home = TempDir::new().expect("a temporary folder");
@@ -54,7 +54,7 @@ async fn a_budget_goes_on_after_a_stop() {
     assert_eq!(operate(&data, "app create frugal --permission device_read --requests-per-minute 3").await.0, 0);
     let key = first.operator.key("frugal").await.expect("a key");
     let list = async |address| {
-        let answer = driver::call(address, &key, "list_devices", &json!({})).await.expect("an answer");
+        let answer = kit::call(address, &key, "list_devices", &json!({})).await.expect("an answer");
         answer.map_err(|failure| failure["code"].clone()).map(drop)
     };
     for _ in 0..3 {
@@ -77,12 +77,12 @@ async fn it_stops_when_asked_and_its_audit_is_whole() {
         let head = format!("host: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
         format!("GET /screen/still?after={after} HTTP/1.1\r\n{head}")
     };
-    let first = driver::exchange(program.address, still("0").as_bytes()).await.expect("a picture");
+    let first = kit::exchange(program.address, still("0").as_bytes()).await.expect("a picture");
     let held = still(first.header("x-still").expect("a number"));
     let address = program.address;
-    tokio::spawn(async move { driver::exchange(address, held.as_bytes()).await });
+    tokio::spawn(async move { kit::exchange(address, held.as_bytes()).await });
     for _ in 0..20 {
-        let page = driver::call(program.address, &program.keys[1], "list_devices", &json!({})).await;
+        let page = kit::call(program.address, &program.keys[1], "list_devices", &json!({})).await;
         assert!(page.expect("an answer").expect("a page").to_string().contains("phone-0000005"));
     }
     program.stop().await;

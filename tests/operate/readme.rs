@@ -3,7 +3,7 @@
 use super::replicas::{adapt, until_listed};
 use crate::harness::double::Double;
 use crate::harness::program::binary;
-use driver::{KeyPair, Process};
+use kit::{KeyPair, Process};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs;

@@ -3,7 +3,7 @@
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
-use driver::{KeyPair, LinkRelay, Process, Start, call, exchange, get, wait_for};
+use kit::{KeyPair, LinkRelay, Process, Start, call, exchange, get, wait_for};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};

@@ -95,7 +95,7 @@ fn echo() -> String {
 }
 
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    let held = driver::wait_for(async || {
+    let held = kit::wait_for(async || {
         sleep(Duration::from_millis(80)).await;
         if holds().await { Ok(()) } else { Err("the condition does not hold".to_owned()) }
     });

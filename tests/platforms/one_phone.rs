@@ -2,7 +2,7 @@
 //! the product.
 
 use crate::harness::program::{Program, WATCHED, get};
-use driver::Start;
+use kit::Start;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::outside::outside;
 use crate::harness::program::Program;
-use driver::{Start, rpc};
+use kit::{Start, rpc};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;

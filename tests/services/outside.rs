@@ -4,7 +4,7 @@
 
 use super::upgrade::{Build, release_three};
 use crate::house::root;
-use driver::Start;
+use kit::Start;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

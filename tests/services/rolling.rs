@@ -4,7 +4,7 @@
 
 use super::outside::outside;
 use super::upgrade::Build;
-use driver::{Instance, KeyPair, Process, ProgramOperator, Start, get, outcome, rpc, wait_for};
+use kit::{Instance, KeyPair, Process, ProgramOperator, Start, get, outcome, rpc, wait_for};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};

@@ -4,7 +4,7 @@
 use super::outside::{OutsideService, copy, outside};
 use crate::harness::program::Program;
 use crate::house::root;
-use driver::Start;
+use kit::Start;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -243,7 +243,7 @@ async fn a_signature_is_that_of_the_canonical_request_which_can_be_shown() {
 
 #[tokio::test]
 async fn the_output_of_sign_works_with_curl_unchanged() {
-    if driver::lacks("curl") {
+    if kit::lacks("curl") {
         return;
     }
     let program = Program::start(&[]).await;

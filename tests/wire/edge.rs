@@ -6,7 +6,7 @@ use crate::harness::signed::Signed;
 use crate::harness::stream::{NEVER, answer};
 use crate::harness::{Key, Tenant, mute_phones, outcome, phones, serve_page};
 use cloudphone::phones::port::Still;
-use driver::wait_for;
+use kit::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;

@@ -97,7 +97,7 @@ async fn no_text_within_a_text_ends_the_server() {
             [nested.clone(), format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{nested}}}}}"#)]
         {
             let request = program.keys[0].request(&body, "connection: close\r\n");
-            let answer = driver::exchange(program.address, request.as_bytes()).await.expect("an answer");
+            let answer = kit::exchange(program.address, request.as_bytes()).await.expect("an answer");
             assert_eq!(answer.status, 400);
         }
         program.call("list_devices", json!({"limit": 1})).await.expect("it serves");

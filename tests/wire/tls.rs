@@ -4,7 +4,7 @@
 use crate::harness::outcome;
 use crate::harness::program::{Program, json_of, refusal, start};
 use crate::harness::stream::{NEVER, answer};
-use driver::Process;
+use kit::Process;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::json;

@@ -14,7 +14,7 @@ use super::platforms::{PAUSE, Pads};
 use super::{options, report};
 use crate::harness::Key;
 use crate::harness::program::{key_of, operate};
-use driver::PostgresPair;
+use kit::PostgresPair;
 use replica::{Outage, Replica};
 use serde::Deserialize;
 use serde_json::Value;

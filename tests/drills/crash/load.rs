@@ -5,7 +5,7 @@ use crate::harness::Key;
 use crate::harness::program::{Program, key_of, operate, start};
 use crate::harness::signed::{Signed, SignedAnswer};
 use crate::harness::writes::phases;
-use driver::{Process, outcome, rpc};
+use kit::{Process, outcome, rpc};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -386,7 +386,7 @@ impl Load {
         let until = self.count_acknowledged() + count;
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
-        let acknowledged = driver::wait_for(async || match self.count_acknowledged() {
+        let acknowledged = kit::wait_for(async || match self.count_acknowledged() {
             seen if seen < until => Err(format!("{seen} of {until} writes")),
             _ => Ok(()),
         });

@@ -3,7 +3,7 @@
 
 use super::{RackSite, options, restart, wait_until_running, wait_until_unknown};
 use crate::harness::program::{Program, operate};
-use driver::{PhoneFault, RackPhone};
+use kit::{PhoneFault, RackPhone};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,7 @@ use super::{RackSite, options, restart, show};
 use crate::drills::crash::audit::AuditBooks;
 use crate::drills::crash::load::{TaskView, Wish};
 use crate::harness::program::Program;
-use driver::{PhoneFault, RackPhone};
+use kit::{PhoneFault, RackPhone};
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

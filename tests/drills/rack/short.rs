@@ -4,7 +4,7 @@ use super::{PLATFORMS, RackSite, measure_return, options, restart, wait_until_un
 use crate::harness::program::Program;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driver::{PROXY_LOGIN, PhoneFault, RackPhone, RackProxy};
+use kit::{PROXY_LOGIN, PhoneFault, RackPhone, RackProxy};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

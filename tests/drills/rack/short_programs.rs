@@ -4,7 +4,7 @@
 use super::super::crash::assert_without;
 use super::{PLATFORMS, RackSite, options};
 use crate::harness::program::{Program, operate};
-use driver::{PROXY_LOGIN, RackProxy, write_program};
+use kit::{PROXY_LOGIN, RackProxy, write_program};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

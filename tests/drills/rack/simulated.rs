@@ -8,7 +8,7 @@ use crate::drills::crash::audit::rack::ActJournals;
 use crate::drills::crash::load::{Load, Plan, Wish};
 use crate::harness::double::Double;
 use crate::harness::program::binary;
-use driver::PhoneAct;
+use kit::PhoneAct;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -5,7 +5,7 @@ use crate::harness::bridge::Bridge;
 use crate::harness::outcome;
 use crate::wire::bridge::call;
 use crate::wire::bridge::stdio::begin;
-use driver::{Rack, RackPhone};
+use kit::{Rack, RackPhone};
 use serde_json::json;
 use std::time::Duration;
 use tempfile::TempDir;

@@ -83,7 +83,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     drop(database);
     program = site.start(2, &[]).await;
     for (key, told) in [(&program.keys[0], true), (&some, true), (&none, false)] {
-        let page = driver::call(program.address, key, "list_devices", &json!({})).await;
+        let page = kit::call(program.address, key, "list_devices", &json!({})).await;
         let page = page.expect("an answer").expect("a page");
         let next = page["next_step"].as_str().unwrap_or_default();
         assert_eq!(next.contains("platform `den` could not be listed yet"), told, "{page}");

@@ -3,7 +3,7 @@
 use super::{FAST, Site, assert_nowhere, count_requests, echo, end, id, lab, list_all, until};
 use crate::harness::double::{Double, KEYS, table};
 use crate::harness::program::{start, steady};
-use driver::Process;
+use kit::Process;
 use serde_json::{Value, json};
 
 fn normalize(text: &str, site: &Site) -> String {

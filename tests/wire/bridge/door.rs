@@ -1,6 +1,6 @@
 //! An address that stays the same while the server behind it changes.
 
-use driver::wait_for;
+use kit::wait_for;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};

@@ -202,7 +202,7 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn the_commands_of_the_document_work_as_written() {
-    if driver::lacks("curl") {
+    if kit::lacks("curl") {
         return;
     }
     let program = Program::start(&[]).await;

@@ -5,7 +5,7 @@ use super::{call, empty_result, request};
 use crate::harness::bridge::Bridge;
 use crate::harness::program::{binary, json_of};
 use crate::harness::{outcome, write};
-use driver::wait_for;
+use kit::wait_for;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

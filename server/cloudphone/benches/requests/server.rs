@@ -3,7 +3,7 @@
 use crate::cores;
 use crate::wire::PATIENCE;
 use anyhow::{Context, Result, ensure};
-use driver::Process;
+use kit::Process;
 use std::io::{Seek, Write};
 use std::net::SocketAddr;
 use std::ops::Deref;

@@ -1,6 +1,6 @@
 //! The three interfaces of the double work together. The suites of the adapters use the rest of it.
 
-use driver::DoubleProcess;
+use kit::DoubleProcess;
 use serde_json::json;
 use std::path::Path;
 use tokio::process::Command;

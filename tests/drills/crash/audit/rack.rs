@@ -4,7 +4,7 @@
 use super::super::load::TaskView;
 use super::{AuditBooks, Task, tasks};
 use crate::harness::writes::database;
-use driver::PhoneAct;
+use kit::PhoneAct;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 

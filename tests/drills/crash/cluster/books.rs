@@ -1,6 +1,6 @@
 //! A copy of the shared store in the form of the embedded one, for the same audit.
 
-use driver::PostgresPair;
+use kit::PostgresPair;
 use rusqlite::Connection;
 
 /// The columns, the query for the rows in the shared store, and an expression for each column.

@@ -2,7 +2,7 @@
 //! happen to it. Its run waits until it leads.
 
 use crate::harness::program::binary;
-use driver::{HttpAnswer, LinkRelay, LinkState, PostgresPair, Process, ProgramOperator, Start, get};
+use kit::{HttpAnswer, LinkRelay, LinkState, PostgresPair, Process, ProgramOperator, Start, get};
 use serde_json::Value;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -160,7 +160,7 @@ impl Replica {
     async fn end(&self, name: &str, rest: Duration) {
         let id = self.wait_until_it_lives().await;
         *self.rest.lock().expect("no panic") = Some(rest);
-        drop(driver::signal(id, name));
+        drop(kit::signal(id, name));
         let mut run = self.run.subscribe();
         run.wait_for(|run| run.as_ref().is_none_or(|run| run.id != id)).await.expect("the sender is ours");
     }
@@ -173,11 +173,11 @@ impl Replica {
 
     pub(super) async fn pause(&self, time: Duration) {
         let id = self.wait_until_it_lives().await;
-        drop(driver::signal(id, "STOP"));
+        drop(kit::signal(id, "STOP"));
         sleep(time).await;
         // A kill may have ended it meanwhile.
         if self.run.borrow().as_ref().is_some_and(|run| run.id == id) {
-            drop(driver::signal(id, "CONT"));
+            drop(kit::signal(id, "CONT"));
         }
     }
 

@@ -121,7 +121,7 @@ async fn what_an_agent_opens_and_types_is_no_command_of_a_phone() {
     }
     // The last list is longer than the server reads, so the phone cannot send the whole of it.
     let find = "for f in /data/local/tmp/.cloudphone-*;do [ -e $f ]||f=none;echo $f;done";
-    let removed = driver::wait_for(async || match agent.rack.run_on_phone(find).await {
+    let removed = kit::wait_for(async || match agent.rack.run_on_phone(find).await {
         found if found.contains("none") => Ok(()),
         found => Err(found),
     });

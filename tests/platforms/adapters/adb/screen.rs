@@ -65,7 +65,7 @@ impl Watched {
     }
 
     async fn until_asked(&self, what: &str, count: usize) {
-        let is_asked = driver::wait_for(async || match self.count_commands(what).await {
+        let is_asked = kit::wait_for(async || match self.count_commands(what).await {
             fewer if fewer < count => Err(format!("{fewer} of {count} {what}")),
             _ => Ok(()),
         });
@@ -73,7 +73,7 @@ impl Watched {
     }
 
     async fn until_no_command_runs(&self) {
-        let is_at_rest = driver::wait_for(async || match self.rack.platform.get("rest").await.expect("an answer") {
+        let is_at_rest = kit::wait_for(async || match self.rack.platform.get("rest").await.expect("an answer") {
             answer if answer["is_at_rest"] == true => Ok(()),
             answer => Err(answer.to_string()),
         });

@@ -50,7 +50,7 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
         describe(&program, condition, &id("rack", code), &mut said).await;
     }
     let check = async |what: &str, said: &mut String| {
-        let checked = driver::wait_for(async || match site.operate("platform check rack").await {
+        let checked = kit::wait_for(async || match site.operate("platform check rack").await {
             (_, text) if text.contains("does not answer") => Err(text),
             answer => Ok(answer),
         });
@@ -75,7 +75,7 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
 }
 
 async fn describe(program: &Program, condition: &str, id: &str, said: &mut String) {
-    let phone = driver::wait_for(async || {
+    let phone = kit::wait_for(async || {
         let phone = program.call("get_device", json!({"device_id": id})).await.expect("it is known");
         // On a busy machine, a phone may miss its time, and is read again.
         if phone.to_string().contains("does not answer") { Err(phone.to_string()) } else { Ok(phone) }

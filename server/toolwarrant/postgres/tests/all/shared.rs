@@ -11,7 +11,7 @@ mod reads;
 mod relay;
 
 use super::KEY;
-use driver::PostgresPair;
+use kit::PostgresPair;
 use relay::Relay;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The console of the print shop, which has no line for it.
 
-use driver::{HttpAnswer, Start, exchange};
+use kit::{HttpAnswer, Start, exchange};
 use serde_json::Value;
 use tempfile::TempDir;
 

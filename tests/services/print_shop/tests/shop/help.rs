@@ -1,7 +1,7 @@
 //! The first texts for a person: the help, the welcome and the README.
 
 use crate::process::{Shop, program};
-use driver::ProgramOperator;
+use kit::ProgramOperator;
 use print_shop::machines::{Habit, PRINTERS, TRAYS, USAGE};
 use std::fmt::Write;
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! The program as a process, with helpers for tests.
 
-use driver::{KeyPair, Process, ProgramOperator};
+use kit::{KeyPair, Process, ProgramOperator};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 pub(crate) struct Shop {
-    inner: driver::Instance,
+    inner: kit::Instance,
     pub(crate) demo: KeyPair,
     pub(crate) data: PathBuf,
     _home: TempDir,
 }
 
 impl Deref for Shop {
-    type Target = driver::Instance;
-    fn deref(&self) -> &driver::Instance {
+    type Target = kit::Instance;
+    fn deref(&self) -> &kit::Instance {
         &self.inner
     }
 }
@@ -39,7 +39,7 @@ impl Shop {
         let mut command = program();
         command.arg("--json").arg("--config").arg(&file).current_dir("/").stderr(log);
         let process = Process::start(command).expect("the program starts");
-        let inner = driver::Instance::ready(process, operator(&data)).await.expect("it serves");
+        let inner = kit::Instance::ready(process, operator(&data)).await.expect("it serves");
         Self { demo: inner.keys[0].clone(), inner, data, _home: home }
     }
 
@@ -70,7 +70,7 @@ impl Shop {
 }
 
 pub(crate) async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: Value) -> Result<Value, Value> {
-    driver::call(address, key, tool, &arguments).await.expect("an answer")
+    kit::call(address, key, tool, &arguments).await.expect("an answer")
 }
 
 pub(crate) fn program() -> Command {

@@ -2,7 +2,7 @@
 //! PostgreSQL on the machine, these cases are left out.
 
 use crate::process::{call, operate, program};
-use driver::{Instance, KeyPair, Process, ProgramOperator, get, wait_for};
+use kit::{Instance, KeyPair, Process, ProgramOperator, get, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder, File};
 use std::net::TcpListener;

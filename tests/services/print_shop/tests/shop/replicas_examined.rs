@@ -3,7 +3,7 @@
 
 use crate::process::{call, operate};
 use crate::replicas::{Cluster, end};
-use driver::{LinkRelay, LinkState, wait_for};
+use kit::{LinkRelay, LinkState, wait_for};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;

@@ -3,7 +3,7 @@
 
 use crate::process::{call, json_of, operate};
 use crate::replicas::{Cluster, end};
-use driver::{Instance, get, wait_for};
+use kit::{Instance, get, wait_for};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
@@ -78,7 +78,7 @@ async fn a_command_or_a_start_that_fails_gives_the_lead_back() {
 async fn a_monitor_sees_the_lease_of_a_shop_and_the_health_of_the_server() {
     let Some(cluster) = Cluster::make().await else { return };
     let one = cluster.start("one").await;
-    // The prefix of this program has two words, and the driver takes one word off.
+    // The prefix of this program has two words, and the kit takes one word off.
     let metric = async |shop: &Instance, name: &str| shop.metric(&format!("shop_{name}")).await.expect("a page");
     for (name, value) in [
         ("replica_lease", 1),
