@@ -17,21 +17,17 @@ use serde_json::json;
 use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::ChildStdin;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
 
 const NETWORK: &str = ":5555";
 
-/// Stands in for `read -t SECONDS NAME`, which a phone's shell has and dash lacks. The double
-/// itself ends standard input after that time.
+/// Stands in for `read -t SECONDS NAME`, which a phone's shell has and dash lacks. It waits without
+/// a limit, which a busy machine could miss, until its caller goes away.
 const READ: &str = "read() { [ \"$1\" != -t ]||shift 2;command read -r \"$@\"; };";
-
-const WORD_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) async fn serve(world: Arc<World>, mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
@@ -193,7 +189,7 @@ async fn run(
     };
     let ended = tokio::select! {
         status = end => status.map(Some),
-        ended = feed(from, stdin, waits, drops) => ended.map(|()| None),
+        ended = feed(from, stdin, drops) => ended.map(|()| None),
     };
     let Ok(Some(status)) = ended else {
         running.hang_up().await;
@@ -213,17 +209,10 @@ async fn run(
 }
 
 /// Returns when the client goes away, or when the connection is to break.
-async fn feed(mut from: OwnedReadHalf, mut stdin: Option<ChildStdin>, waits: bool, drops: bool) -> io::Result<()> {
-    let mut patience = if waits { WORD_WITHIN } else { Duration::MAX };
+async fn feed(mut from: OwnedReadHalf, mut stdin: Option<ChildStdin>, drops: bool) -> io::Result<()> {
     loop {
         let mut head = [0; 5];
-        match timeout(patience, from.read_exact(&mut head)).await {
-            Ok(read) => drop(read?),
-            Err(_) => {
-                (stdin, patience) = (None, Duration::MAX);
-                continue;
-            }
-        }
+        from.read_exact(&mut head).await?;
         let [kind, length @ ..] = head;
         let mut data = vec![0; u32::from_le_bytes(length) as usize];
         from.read_exact(&mut data).await?;

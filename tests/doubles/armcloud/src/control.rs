@@ -18,9 +18,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
@@ -56,11 +54,10 @@ async fn set_pad(State(control): State<Control>, Path(code): Path<String>, body:
     set(&control, Some(seat(&control, &code)?), &body).await
 }
 
-/// Answers once no script runs on a pad, or after a moment: a script may wait for its network.
+/// Answers once no script runs on a pad.
 async fn rest(State(control): State<Control>) -> Answered {
-    const MOMENT: Duration = Duration::from_millis(200);
-    let is_at_rest = timeout(MOMENT, control.world.rest()).await.is_ok();
-    Ok(json!({"is_at_rest": is_at_rest}).to_string())
+    control.world.rest().await;
+    Ok(Value::Null.to_string())
 }
 
 async fn one(State(control): State<Control>, Path(code): Path<String>) -> Answered {

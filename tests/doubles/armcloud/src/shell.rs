@@ -25,7 +25,8 @@ use tokio::sync::SemaphorePermit;
 
 /// Characters.
 const SHOWN: usize = 2_000;
-const LIMIT: Duration = Duration::from_secs(30);
+/// Only a script that hangs takes so long.
+const LIMIT: Duration = Duration::from_mins(5);
 /// The size of a screen, if no switch sets it.
 const SIDES: (u32, u32) = (90, 160);
 

@@ -73,11 +73,7 @@ impl Watched {
     }
 
     async fn until_no_command_runs(&self) {
-        let is_at_rest = kit::wait_for(async || match self.rack.platform.get("rest").await.expect("an answer") {
-            answer if answer["is_at_rest"] == true => Ok(()),
-            answer => Err(answer.to_string()),
-        });
-        is_at_rest.await.expect("no command runs");
+        self.rack.platform.get("rest").await.expect("no command runs");
     }
 
     async fn work(&self, kind: usize) {
