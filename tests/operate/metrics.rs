@@ -4,6 +4,7 @@
 use super::monitor::parse;
 use crate::harness::double::{Double, table};
 use crate::harness::program::{Program, WATCHED, binary, get, json_of, key_of, operate};
+use kit::TestPostgres;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +12,6 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
-use test_postgres::TestPostgres;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_operator::{Names, alerts};
 
@@ -50,7 +50,7 @@ async fn every_metric_on_a_page_has_a_row_and_every_row_has_a_sample() {
     assert_eq!(found.difference(&rows()).next(), None);
 
     let Some(server) = TestPostgres::start() else { return };
-    let url = server.schema().await.expect("the server runs").url;
+    let url = server.schema().await.expect("the server runs");
     let (home, double) = (Arc::new(TempDir::new().expect("a temporary folder")), Double::start(1, &[]).await);
     let file = home.path().join("cloudphone.toml");
     let platform = table("lab", &double, &home).replace("-file = \"", &format!("-file = \"{}/", home.path().display()));

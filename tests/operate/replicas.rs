@@ -3,7 +3,7 @@
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
-use kit::{KeyPair, LinkRelay, Process, Start, call, exchange, get, wait_for};
+use kit::{KeyPair, LinkRelay, Process, Start, TestPostgres, call, exchange, get, wait_for};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -11,10 +11,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use tempfile::TempDir;
-use test_postgres::TestPostgres;
 use tokio::process::Command;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_postgres::Address;
 use toolwarrant_signing::{Request, header, sign};
 
 const UNIT: &str = include_str!("../../server/toolwarrant/operator/src/files/unit.service");
@@ -114,7 +112,7 @@ async fn see_what_a_held_request_gets(listen: SocketAddr, path: &str, usual: u16
 
 /// A write that fails makes the leader unready, but a full disk does not and moves no leader. A
 /// locked table is named by a command that would wait for it.
-async fn see_faults_of_the_server(server: &TestPostgres, address: &Address, data: &Path, monitor: SocketAddr) {
+async fn see_faults_of_the_server(server: &TestPostgres, url: &str, data: &Path, monitor: SocketAddr) {
     for (code, why, status) in
         [("check_violation", "the store cannot write", 503), ("disk_full", "make room on the disk of PostgreSQL", 200)]
     {
@@ -122,16 +120,16 @@ async fn see_faults_of_the_server(server: &TestPostgres, address: &Address, data
             "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
                  $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{code}'; END $$"
         );
-        server.count(address, &refuse).await;
-        server.count(address, "CREATE TRIGGER refused BEFORE UPDATE ON writer EXECUTE FUNCTION refuse()").await;
+        server.count(url, &refuse).await;
+        server.count(url, "CREATE TRIGGER refused BEFORE UPDATE ON writer EXECUTE FUNCTION refuse()").await;
         let told = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
             Ok(answer) if answer.body.contains(why) => Ok(answer.status),
             answer => Err(format!("{answer:?}")),
         });
         assert_eq!(told.await.expect("it says why"), status);
-        server.count(address, "DROP TRIGGER refused ON writer").await;
+        server.count(url, "DROP TRIGGER refused ON writer").await;
     }
-    let lock = server.begin_at(address, "LOCK TABLE task").await;
+    let lock = server.begin_at(url, "LOCK TABLE task").await;
     let (code, said) = operate(data, "doctor").await;
     assert!(code != 0 && said.contains("locks task"), "{code} {said}");
     drop(lock);
@@ -252,8 +250,7 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
 async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_one_hands_over() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
     let Some(server) = TestPostgres::start() else { return };
-    let address = server.schema().await.expect("the server runs");
-    let url = address.url.clone();
+    let url = server.schema().await.expect("the server runs");
     let (platform, data) = (table("lab", &double, &home), home.path().join("one/data"));
     let platform = platform.replace("-file = \"", &format!("-file = \"{}/", home.path().display()));
     fs::create_dir(home.path().join("one")).expect("a folder");
@@ -271,7 +268,7 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     until_listed(places[0][0], &key, 3).await;
     let page = get(&format!("http://{}/metrics", places[1][1])).await.expect("a page").body;
     assert!(page.contains("cloudphone_replica_waits 1") && page.contains("cloudphone_replica_lease 0"), "{page}");
-    see_faults_of_the_server(&server, &address, &data, places[0][1]).await;
+    see_faults_of_the_server(&server, &url, &data, places[0][1]).await;
     if !is_installed("haproxy", "-v").await {
         println!("left out: haproxy is not installed (package haproxy)");
         return;

@@ -4,7 +4,7 @@
 
 use super::outside::outside;
 use super::upgrade::Build;
-use kit::{Instance, KeyPair, Process, ProgramOperator, Start, get, outcome, rpc, wait_for};
+use kit::{Instance, KeyPair, Process, ProgramOperator, Start, TestPostgres, get, outcome, rpc, wait_for};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
@@ -15,11 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use test_postgres::TestPostgres;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolwarrant_postgres::Address;
 
 const CLIENTS: usize = 12;
 
@@ -43,7 +41,7 @@ impl Replicas {
     /// Returns `None` if PostgreSQL is not installed.
     async fn begin(name: &'static str, build: &Build) -> Option<Self> {
         let (server, home) = (TestPostgres::start()?, TempDir::new().expect("a temporary folder"));
-        let url = server.schema().await.expect("the server runs").url;
+        let url = server.schema().await.expect("the server runs");
         fs::create_dir(home.path().join("shares")).expect("a folder");
         let (process, operator) = Self::spawn(home.path(), &url, name, build).await;
         let leader = Instance::ready(process, operator).await.expect("it serves");
@@ -106,7 +104,7 @@ impl Replicas {
     }
 
     async fn count(&self, sql: &str) -> i64 {
-        self.server.count(&Address { url: self.url.clone(), password: None }, sql).await
+        self.server.count(&self.url, sql).await
     }
 }
 

@@ -18,7 +18,7 @@ const OWNERS: [(&str, &[&str]); 7] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-sqlite"]),
-    ("tokio-postgres", &["toolwarrant-postgres", "test-postgres"]),
+    ("tokio-postgres", &["toolwarrant-postgres", "kit"]),
     (
         "clap",
         &[

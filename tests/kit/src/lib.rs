@@ -21,7 +21,7 @@ pub use double::DoubleProcess;
 pub use http::{HttpAnswer, exchange, get};
 pub use mcp::{KeyPair, call, outcome, rpc};
 pub use operator::ProgramOperator;
-pub use postgres::PostgresPair;
+pub use postgres::{PostgresPair, TestPostgres};
 pub use process::{Process, lacks, signal};
 pub use program::{Instance, Start};
 pub use rack::{PROXY_LOGIN, PhoneAct, PhoneFault, Rack, RackPhone, RackProxy, RackServer, write_program};

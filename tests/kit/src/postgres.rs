@@ -1,27 +1,113 @@
-//! Two servers of PostgreSQL in one folder, one of which is the standby of the other. They listen
-//! on sockets there, run as another user if this process is root's, and end with it.
+//! Servers of PostgreSQL. Each listens on a socket in its folder, runs as another user if this
+//! process is root's, and ends with it.
 
 use crate::relay::{LinkRelay, LinkState};
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::process::{Child, Command};
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
+use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 
 /// `nobody`, if this process is root's.
 const NOBODY: u32 = 65_534;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
+const INIT: [&str; 5] = ["--username=tests", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"];
+
+#[derive(Debug)]
+pub struct TestPostgres {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl TestPostgres {
+    /// Starts a server that loses data if the machine stops. Returns `None` if PostgreSQL is not
+    /// installed.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        Self::start_with(&["fsync=off"])
+    }
+
+    #[must_use]
+    pub fn start_with(settings: &[&str]) -> Option<Self> {
+        let started = Self::launch(settings);
+        if started.is_none() {
+            leave_out();
+        }
+        started
+    }
+
+    pub fn share(server: &'static OnceLock<Option<Self>>) -> Option<&'static Self> {
+        let server = server.get_or_init(|| Self::launch(&["fsync=off"])).as_ref();
+        if server.is_none() {
+            leave_out();
+        }
+        server
+    }
+
+    fn launch(settings: &[&str]) -> Option<Self> {
+        let programs = programs()?;
+        let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+        let mut server = Server::make(programs, folder.path().to_owned()).expect("a folder can be given away");
+        server.run("initdb", &INIT).expect("initdb runs");
+        let settings: Vec<_> = ["max_connections=500"].iter().chain(settings).map(|&setting| setting.into()).collect();
+        server.begin(&settings).expect("a shell can be started");
+        Some(Self { server, _folder: folder })
+    }
+
+    /// Returns the URL under which a schema of its own comes first.
+    pub async fn schema(&self) -> Result<String> {
+        // Tests know a store by this name, whichever server it is on.
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+        let name = format!("s{}", SCHEMAS.fetch_add(1, Relaxed));
+        self.server.until("SELECT 1", "1").await.context("the server does not start")?;
+        self.server.query(&format!("CREATE SCHEMA {name}")).await?;
+        Ok(format!("{}&options=-csearch_path%3D{name}", self.url()))
+    }
+
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        socket(&self.server.folder)
+    }
+
+    /// Keeps the transaction open until the result is dropped.
+    pub async fn begin(&self) -> impl Sized + use<> {
+        self.begin_at(&self.url(), "SELECT pg_current_xact_id()").await
+    }
+
+    /// Keeps the transaction of `sql` open until the result is dropped.
+    pub async fn begin_at(&self, url: &str, sql: &str) -> impl Sized + use<> {
+        let client = connect(url).await.expect("the server runs");
+        client.batch_execute(&format!("BEGIN; {sql}")).await.expect("a statement");
+        client
+    }
+
+    /// Returns 0 if the statement has no rows.
+    pub async fn count(&self, url: &str, sql: &str) -> i64 {
+        let first = query(url, sql).await.expect("a statement");
+        if first.is_empty() { 0 } else { first.parse().expect("a number") }
+    }
+
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+}
+
+/// Two servers, one of which is the standby of the other.
 #[derive(Debug)]
 pub struct PostgresPair {
-    programs: PathBuf,
-    folders: [PathBuf; 2],
+    servers: [Server; 2],
     replication: [LinkRelay; 2],
-    running: [Option<Child>; 2],
     primary: usize,
     /// The primary acknowledges a commit only after the standby has it.
     is_synchronous: bool,
@@ -30,21 +116,12 @@ pub struct PostgresPair {
 impl PostgresPair {
     /// Returns `None` if PostgreSQL is not installed.
     pub async fn start(folder: &Path, is_synchronous: bool) -> Result<Option<Self>> {
-        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let programs = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("postgres").exists());
-        let Some(programs) = programs.max() else { return Ok(None) };
-        let folders = ["a", "b"].map(|name| folder.join(name));
-        for folder in &folders {
-            fs::create_dir(folder)?;
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
-            if is_root() {
-                chown(folder, Some(NOBODY), Some(NOBODY))?;
-            }
-        }
-        let [a, b] = folders.each_ref().map(|folder| LinkRelay::start(socket(folder)));
-        let replication = [a.await?, b.await?];
-        let mut pair = Self { programs, folders, replication, running: [None, None], primary: 0, is_synchronous };
-        pair.run(0, "initdb", &["--username=tests", "--auth=trust", "--encoding=UTF8", "--locale=C"]).await?;
+        let Some(programs) = programs() else { return Ok(None) };
+        let [a, b] = ["a", "b"].map(|name| Server::make(programs.clone(), folder.join(name)));
+        let servers = [a?, b?];
+        let [a, b] = servers.each_ref().map(|server| LinkRelay::start(socket(&server.folder)));
+        let mut pair = Self { servers, replication: [a.await?, b.await?], primary: 0, is_synchronous };
+        pair.servers[0].run("initdb", &INIT)?;
         pair.begin(0).await?;
         pair.remake_standby().await?;
         Ok(Some(pair))
@@ -52,53 +129,55 @@ impl PostgresPair {
 
     #[must_use]
     pub fn sockets(&self) -> [PathBuf; 2] {
-        self.folders.each_ref().map(|folder| socket(folder))
+        self.servers.each_ref().map(|server| socket(&server.folder))
     }
 
     /// Goes past any relay.
     #[must_use]
     pub fn url(&self) -> String {
-        let [a, b] = self.folders.each_ref().map(|folder| folder.to_string_lossy().replace('/', "%2F"));
+        let [a, b] = self.servers.each_ref().map(|server| encode(&server.folder));
         format!("postgres://tests@{a},{b}/postgres")
     }
 
+    /// Returns the first column of the first row.
     pub async fn query(&self, sql: &str) -> Result<String> {
-        self.query_at(self.primary, sql).await
+        Ok(self.servers[self.primary].query(sql).await?)
     }
 
     /// Makes no checkpoint, and does not wait for the standby.
     pub async fn restart_immediately(&mut self) -> Result<()> {
-        self.end(self.primary).await?;
+        self.end_primary()?;
         self.begin(self.primary).await
     }
 
     pub async fn fail_over(&mut self) -> Result<()> {
-        self.end_primary().await?;
+        self.end_primary()?;
         self.promote().await
     }
 
-    pub async fn end_primary(&mut self) -> Result<()> {
-        self.end(self.primary).await
+    pub fn end_primary(&mut self) -> Result<()> {
+        self.servers[self.primary].end()
     }
 
     pub async fn promote(&mut self) -> Result<()> {
-        let standby = 1 - self.primary;
-        self.query_at(standby, "SELECT pg_promote()").await?;
-        self.primary = standby;
+        self.primary = 1 - self.primary;
+        self.query("SELECT pg_promote()").await?;
         Ok(())
     }
 
     /// Waits until the new one follows.
     pub async fn remake_standby(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
-        self.end(standby).await?;
+        self.servers[standby].end()?;
         self.join_replication();
-        let data = self.folders[standby].join("data");
+        let data = self.servers[standby].data();
         if data.exists() {
             fs::remove_dir_all(&data)?;
         }
-        let host = format!("--host={}", self.folders[self.primary].display());
-        self.run(standby, "pg_basebackup", &[&host, "--username=tests", "--checkpoint=fast"]).await?;
+        let host = format!("--host={}", self.servers[self.primary].folder.display());
+        let mut copy = self.servers[standby].command("pg_basebackup");
+        copy.args([&*host, "--username=tests", "--checkpoint=fast", "-D"]).arg(&data);
+        spawn_blocking(|| finish(copy)).await??;
         File::create(data.join("standby.signal"))?;
         self.begin(standby).await?;
         self.standby_follows().await
@@ -106,7 +185,7 @@ impl PostgresPair {
 
     pub async fn standby_follows(&self) -> Result<()> {
         let sql = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
-        self.until(self.primary, sql, "1").await.context("the standby does not follow")
+        self.servers[self.primary].until(sql, "1").await.context("the standby does not follow")
     }
 
     pub fn cut_replication(&self) {
@@ -118,63 +197,90 @@ impl PostgresPair {
         self.replication[self.primary].set(LinkState::Open);
     }
 
-    async fn query_at(&self, server: usize, sql: &str) -> Result<String> {
-        let folder = &self.folders[server];
-        let mut command = Command::new(self.programs.join("psql"));
-        command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-U", "tests", "-d", "postgres", "-h"]).arg(folder);
-        let output = command.args(["-c", sql]).kill_on_drop(true).output().await?;
-        ensure!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+    async fn begin(&mut self, server: usize) -> Result<()> {
+        let upstream = self.replication[1 - server].port;
+        let settings = [
+            "max_connections=200".to_owned(),
+            "wal_retrieve_retry_interval=500ms".to_owned(),
+            "wal_keep_size=256MB".to_owned(),
+            format!("primary_conninfo=host=127.0.0.1 port={upstream} user=tests"),
+            format!("cluster_name={}", ["a", "b"][server]),
+            format!("synchronous_standby_names={}", if self.is_synchronous { "a,b" } else { "" }),
+        ];
+        let server = &mut self.servers[server];
+        server.begin(&settings)?;
+        server.until("SELECT 1", "1").await.context("a server does not start")
+    }
+}
+
+#[derive(Debug)]
+struct Server {
+    programs: PathBuf,
+    folder: PathBuf,
+    running: Option<Child>,
+}
+
+impl Server {
+    fn make(programs: PathBuf, folder: PathBuf) -> Result<Self> {
+        fs::create_dir_all(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        if is_root() {
+            chown(&folder, Some(NOBODY), Some(NOBODY))?;
+        }
+        Ok(Self { programs, folder, running: None })
     }
 
-    async fn until(&self, server: usize, sql: &str, answer: &str) -> Result<()> {
-        let found = timeout(PATIENCE, async {
-            while self.query_at(server, sql).await.ok().as_deref() != Some(answer) {
-                sleep(Duration::from_millis(100)).await;
-            }
-        });
-        found.await.with_context(|| log(&self.folders[server]))
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
     }
 
-    async fn run(&self, server: usize, program: &str, flags: &[&str]) -> Result<()> {
-        let mut command = self.command(&self.programs.join(program));
-        let output = command.args(flags).arg("-D").arg(self.folders[server].join("data")).output().await?;
-        ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    fn url(&self) -> String {
+        format!("postgres://tests@/postgres?host={}", encode(&self.folder))
+    }
+
+    fn run(&self, program: &str, flags: &[&str]) -> Result<()> {
+        let mut command = self.command(program);
+        command.args(flags).arg("-D").arg(self.data());
+        finish(command)
+    }
+
+    fn begin(&mut self, settings: &[String]) -> Result<()> {
+        // The shell ends the server when its standard input ends, as it does with this process.
+        let script = "\"$@\" & server=$!; read -r _; kill -QUIT $server; wait $server";
+        let log = File::options().create(true).append(true).open(self.folder.join("log"))?;
+        let mut command = self.command("/bin/sh");
+        command.args(["-c", script, "sh"]).arg(self.programs.join("postgres")).arg("-D").arg(self.data());
+        command.arg("-c").arg(format!("unix_socket_directories={}", self.folder.display()));
+        command.args(["-c", "listen_addresses=", "-c", "shared_buffers=64MB"]);
+        command.args(settings.iter().flat_map(|setting| ["-c", setting]));
+        self.running = Some(command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?);
         Ok(())
     }
 
-    async fn begin(&mut self, server: usize) -> Result<()> {
-        let folder = &self.folders[server];
-        // The shell ends the server when its standard input ends, as it does with this process.
-        let script = "\"$@\" & server=$!; read -r _; kill -QUIT $server; wait $server";
-        let upstream = self.replication[1 - server].port;
-        let followed = format!("primary_conninfo=host=127.0.0.1 port={upstream} user=tests");
-        let names = if self.is_synchronous { "a,b" } else { "" };
-        let name = ["a", "b"][server];
-        let log = File::options().create(true).append(true).open(folder.join("log"))?;
-        let mut command = self.command(Path::new("/bin/sh"));
-        command.args(["-c", script, "sh"]).arg(self.programs.join("postgres")).arg("-D").arg(folder.join("data"));
-        command.arg("-c").arg(format!("unix_socket_directories={}", folder.display()));
-        command.args(["-c", "listen_addresses=", "-c", "shared_buffers=64MB", "-c", "max_connections=200"]);
-        command.args(["-c", "wal_retrieve_retry_interval=500ms"]);
-        command.args(["-c", "wal_keep_size=256MB", "-c", &followed, "-c", &format!("cluster_name={name}")]);
-        command.arg("-c").arg(format!("synchronous_standby_names={names}"));
-        let child = command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;
-        self.running[server] = Some(child);
-        self.until(server, "SELECT 1", "1").await.context("a server does not start")
-    }
-
     /// Makes no checkpoint.
-    async fn end(&mut self, server: usize) -> Result<()> {
-        if let Some(mut child) = self.running[server].take() {
-            drop(child.stdin.take());
-            child.wait().await?;
+    fn end(&mut self) -> Result<()> {
+        if let Some(mut child) = self.running.take() {
+            // This closes its standard input.
+            child.wait()?;
         }
         Ok(())
     }
 
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+    async fn query(&self, sql: &str) -> Result<String, Error> {
+        query(&self.url(), sql).await
+    }
+
+    async fn until(&self, sql: &str, answer: &str) -> Result<()> {
+        let found = timeout(PATIENCE, async {
+            while self.query(sql).await.ok().as_deref() != Some(answer) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        found.await.with_context(|| log(&self.folder))
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
@@ -183,12 +289,50 @@ impl PostgresPair {
     }
 }
 
+/// Returns the first column of the first row, or nothing.
+async fn query(url: &str, sql: &str) -> Result<String, Error> {
+    let rows = connect(url).await?.simple_query(sql).await?;
+    let first = rows.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(first.unwrap_or_default().to_owned())
+}
+
+async fn connect(url: &str) -> Result<Client, Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+fn finish(mut command: Command) -> Result<()> {
+    let output = command.output()?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// Prints a line that `cargo xtask test` reads.
+fn leave_out() {
+    println!("left out: PostgreSQL is not installed (package postgresql)");
+}
+
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let number = |folder: &PathBuf| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    folders.filter(|folder| folder.join("postgres").exists()).max_by_key(number)
+}
+
 fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0)
 }
 
 fn socket(folder: &Path) -> PathBuf {
     folder.join(".s.PGSQL.5432")
+}
+
+fn encode(folder: &Path) -> String {
+    folder.to_string_lossy().replace('/', "%2F")
 }
 
 fn log(folder: &Path) -> String {

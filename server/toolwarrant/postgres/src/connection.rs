@@ -31,6 +31,12 @@ pub struct Address {
     pub password: Option<Secret<String>>,
 }
 
+impl From<String> for Address {
+    fn from(url: String) -> Self {
+        Self { url, password: None }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct Server {
     config: Config,

@@ -52,7 +52,7 @@ async fn lose_once(cluster: &mut Cluster) -> bool {
     // Many writes are about to be sent when the server ends.
     cluster.load.allow(CLIENTS);
     sleep(BURST).await;
-    cluster.servers.end_primary().await.expect("it ran");
+    cluster.servers.end_primary().expect("it ran");
     sleep(TRANSIT).await;
     let sent = cluster.pads.read_writes().len();
     cluster.servers.promote().await.expect("the standby takes over");

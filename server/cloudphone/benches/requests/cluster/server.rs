@@ -1,19 +1,18 @@
 //! The server of PostgreSQL: its figures, and its stalls.
 
 use anyhow::{Context, Result, ensure};
+use kit::TestPostgres;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
-use test_postgres::TestPostgres;
 use tokio::runtime::{Builder, Runtime};
-use toolwarrant_postgres::Address;
 
 const TICK: Duration = Duration::from_millis(10);
 
 pub(super) struct Postgres {
     server: TestPostgres,
-    address: Address,
+    url: String,
     runtime: Runtime,
 }
 
@@ -27,16 +26,16 @@ impl Postgres {
     pub(super) fn start() -> Result<Option<Self>> {
         let Some(server) = TestPostgres::start_with(&[]) else { return Ok(None) };
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let address = runtime.block_on(server.schema())?;
-        Ok(Some(Self { server, address, runtime }))
+        let url = runtime.block_on(server.schema())?;
+        Ok(Some(Self { server, url, runtime }))
     }
 
     pub(super) fn url(&self) -> String {
-        self.address.url.clone()
+        self.url.clone()
     }
 
     pub(super) fn count(&self, sql: &str) -> i64 {
-        self.runtime.block_on(self.server.count(&self.address, sql))
+        self.runtime.block_on(self.server.count(&self.url, sql))
     }
 
     pub(super) fn cpu(&self) -> Result<Duration> {

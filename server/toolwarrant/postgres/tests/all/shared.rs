@@ -11,7 +11,7 @@ mod reads;
 mod relay;
 
 use super::KEY;
-use kit::PostgresPair;
+use kit::{PostgresPair, TestPostgres};
 use relay::Relay;
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use store_suite::{AT, application, end, id, ledger, new};
-use test_postgres::TestPostgres;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, NoTls};
@@ -38,7 +37,7 @@ fn server() -> Option<&'static TestPostgres> {
 }
 
 async fn cluster() -> Option<Address> {
-    let address = server()?.schema().await.expect("the server runs");
+    let address = server()?.schema().await.map(Address::from).expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     Some(address)
 }
@@ -173,7 +172,7 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let Some(mut pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
-    let address = Address { url: pair.url(), password: None };
+    let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");
@@ -206,7 +205,7 @@ async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_
     let sending = Arc::clone(&one);
     let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1"), vec![]).await });
     let begun = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-    while server().expect("it runs").count(&address, begun).await == 0 {
+    while server().expect("it runs").count(&address.url, begun).await == 0 {
         tokio::task::yield_now().await;
     }
     let behind = one.accept(new(2, "k2", "t2"), vec![]).await;
@@ -239,7 +238,7 @@ async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it
 async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_one_keeps_none_back() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
-    let count = async |sql: &str| server().expect("it runs").count(&address, sql).await;
+    let count = async |sql: &str| server().expect("it runs").count(&address.url, sql).await;
     let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'ended'::regclass";
     assert_eq!(count(days).await, 16, "15 days and the rest");
     let now = Clock::system().now();
@@ -272,12 +271,12 @@ async fn a_pooler_that_shares_sessions_is_refused() {
 #[tokio::test]
 async fn a_database_that_cannot_hold_every_text_is_refused_with_the_statement_that_makes_one() {
     let Some(known) = cluster().await else { return };
-    let count = async |sql: String| server().expect("it runs").count(&known, &sql).await;
+    let count = async |sql: String| server().expect("it runs").count(&known.url, &sql).await;
     let at = |name: &str| server().expect("it runs").url().replace("/postgres?", &format!("/{name}?"));
     for encoding in ["LATIN1", "SQL_ASCII", "EUC_JP"] {
         let name = encoding.to_lowercase();
         count(format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")).await;
-        let address = Address { url: at(&name), password: None };
+        let address = Address::from(at(&name));
         let init = Postgres::init(&address, KEY).await.expect_err(encoding);
         let start = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err(encoding);
         assert_eq!(init, start, "a start says the same");
@@ -290,7 +289,7 @@ async fn a_database_that_cannot_hold_every_text_is_refused_with_the_statement_th
         count(remedy.replace(" name ", &format!(" {name}_better "))).await;
         // The session speaks UTF8 whatever the URL asks for.
         let url = at(&format!("{name}_better")) + "&options=-cclient_encoding%3DLATIN1";
-        let better = Address { url, password: None };
+        let better = Address::from(url);
         Postgres::init(&better, KEY).await.expect("the remedy helps");
         let one = lead(&better, "one").await;
         let named = application("a", "\u{1f4f1} \u{645}\u{648}\u{628}\u{627}\u{6cc}\u{644}");
@@ -302,10 +301,10 @@ async fn a_database_that_cannot_hold_every_text_is_refused_with_the_statement_th
 #[tokio::test]
 async fn an_account_with_the_granted_rights_leads_and_changes_nothing_that_has_happened() {
     let Some(owner) = cluster().await else { return };
-    let count = async |sql: &str| server().expect("it runs").count(&owner, sql).await;
+    let count = async |sql: &str| server().expect("it runs").count(&owner.url, sql).await;
     count("CREATE ROLE granted LOGIN").await;
     let url = owner.url.replace("tests@", "granted@");
-    let account = Address { url, password: None };
+    let account = Address::from(url);
     let refused = try_to_claim(&account, run("one", KEY)).await.map(drop).expect_err("it has no rights");
     assert!(refused.to_string().contains("store grant"), "{refused}");
     Postgres::grant(&owner, "granted").await.expect("the owner may");

@@ -2,9 +2,9 @@
 
 use super::KEY;
 use super::shared::lead;
+use kit::TestPostgres;
 use std::sync::{Arc, OnceLock};
 use store_suite::model::{self, Reopened};
-use test_postgres::TestPostgres;
 use toolwarrant_postgres::{Address, Postgres};
 use toolwarrant_store::Store;
 
@@ -26,9 +26,9 @@ const EXPANDED: &str = "DO $$ DECLARE name text; BEGIN
 END $$";
 
 async fn open() -> Option<((), Arc<dyn Store>)> {
-    let address = server()?.schema().await.expect("the server runs");
+    let address = server()?.schema().await.map(Address::from).expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
-    server()?.count(&address, EXPANDED).await;
+    server()?.count(&address.url, EXPANDED).await;
     Some(((), lead(&address, "one").await))
 }
 
@@ -44,6 +44,7 @@ impl Reopened for Rejoined {
         static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
         let server = TestPostgres::share(&SERVER);
         let address = server.expect("PostgreSQL is installed").schema().await.expect("the server runs");
+        let address = Address::from(address);
         Postgres::init(&address, KEY).await.expect("the schema is empty");
         let store = lead(&address, "one").await;
         Self(address, store)

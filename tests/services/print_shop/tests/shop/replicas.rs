@@ -2,16 +2,14 @@
 //! PostgreSQL on the machine, these cases are left out.
 
 use crate::process::{call, operate, program};
-use kit::{Instance, KeyPair, Process, ProgramOperator, get, wait_for};
+use kit::{Instance, KeyPair, Process, ProgramOperator, TestPostgres, get, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder, File};
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use test_postgres::TestPostgres;
 use tokio::task::JoinSet;
-use toolwarrant_postgres::Address;
 
 pub(crate) struct Cluster {
     pub(crate) server: TestPostgres,
@@ -25,7 +23,7 @@ impl Cluster {
     /// Returns `None` if PostgreSQL is not installed.
     pub(crate) async fn make() -> Option<Self> {
         let server = TestPostgres::start()?;
-        let url = server.schema().await.expect("the server runs").url;
+        let url = server.schema().await.expect("the server runs");
         // With the longest lease, a shop that a busy machine holds up is not evicted.
         let cluster = Self { server, url, lease: "20", home: TempDir::new().expect("a temporary folder") };
         fs::create_dir(cluster.home.path().join("machines")).expect("a folder");
@@ -59,7 +57,7 @@ impl Cluster {
     }
 
     async fn count(&self, sql: &str) -> i64 {
-        self.server.count(&Address { url: self.url.clone(), password: None }, sql).await
+        self.server.count(&self.url, sql).await
     }
 
     pub(crate) fn make_folder(&self, name: &str) -> PathBuf {

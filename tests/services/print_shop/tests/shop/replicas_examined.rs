@@ -7,7 +7,6 @@ use kit::{LinkRelay, LinkState, wait_for};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
-use toolwarrant_postgres::Address;
 
 /// A function or view in the schema of the cluster takes the place of that of the server.
 const PLANTED: &[&str] = &[
@@ -80,7 +79,7 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     // The link is cut while the doctor waits for this view, and stays cut.
     cluster.run("ALTER TABLE audit_anchor RENAME TO anchor").await;
     cluster.run("CREATE VIEW audit_anchor AS SELECT anchor.* FROM anchor CROSS JOIN pg_sleep(1000)").await;
-    let direct = Address { url: cluster.server.url(), password: None };
+    let direct = cluster.server.url();
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     let cut = async {
         let waiting = wait_for(async || match cluster.server.count(&direct, waits).await {
@@ -113,10 +112,9 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
 async fn what_a_locked_table_hides_is_not_examined_and_the_session_that_locks_it_is_named() {
     let Some(cluster) = Cluster::make().await else { return };
     let mut one = cluster.start("one").await;
-    let address = Address { url: cluster.url.clone(), password: None };
     let lock = async |tables: &str| {
         let sql = format!("SET application_name = 'psql'; LOCK TABLE {tables}");
-        cluster.server.begin_at(&address, &sql).await
+        cluster.server.begin_at(&cluster.url, &sql).await
     };
     let doctor = async |tables: &str| {
         let _lock = lock(tables).await;

@@ -96,7 +96,7 @@ async fn a_leader_that_stands_still_loses_its_session_and_learns_that() {
     assert!(!lease.stands() && next.epoch > stuck.epoch);
     // A process whose run has ended, and whose session lives, learns it with its next beat.
     let server = server().expect("it runs");
-    server.count(&address, "UPDATE replica SET state = 'evicted'").await;
+    server.count(&address.url, "UPDATE replica SET state = 'evicted'").await;
     let why = next.keep(&lease, &clock, &watch::Sender::default()).await.to_string();
     assert!(why.contains("another process leads") && !lease.stands(), "{why}");
 }
@@ -141,7 +141,7 @@ async fn a_machine_whose_clock_is_off_does_not_lead_and_says_so() {
             "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
                  'SELECT pg_catalog.clock_timestamp() + interval $${by}$$'"
         );
-        server().expect("it runs").count(&address, &sql).await;
+        server().expect("it runs").count(&address.url, &sql).await;
     };
     shift("1 hour").await;
     let (claim, mut why) = wait_to_lead(&address, run("one", KEY));
@@ -158,7 +158,7 @@ async fn a_machine_whose_clock_is_off_does_not_lead_and_says_so() {
 async fn tables_of_another_layout_are_refused_by_number() {
     let Some(address) = cluster().await else { return };
     for (layout, says) in [(3, "older than 4"), (5, "newer than 4")] {
-        server().expect("it runs").count(&address, &format!("UPDATE cluster SET layout = {layout}")).await;
+        server().expect("it runs").count(&address.url, &format!("UPDATE cluster SET layout = {layout}")).await;
         let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("another layout").to_string();
         assert!(refused.contains(&format!("layout {layout}, which is {says}")), "{refused}");
     }
@@ -175,13 +175,13 @@ async fn a_second_process_with_the_name_of_a_replica_is_refused_and_an_account_t
         assert!(refused.contains("another process is the replica `one`"), "{refused}");
     }
     assert_eq!(one.accept(new(1, "k", "t"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
-    server().expect("it runs").count(&address, "CREATE ROLE unable LOGIN").await;
+    server().expect("it runs").count(&address.url, "CREATE ROLE unable LOGIN").await;
     Postgres::grant(&address, "unable").await.expect("the owner may");
-    let other = Address { url: address.url.replace("tests@", "unable@"), password: None };
+    let other = Address::from(address.url.replace("tests@", "unable@"));
     let (waiting, mut why) = wait_to_lead(&other, run("two", KEY));
     let said = why.wait_for(|why| *why != Waiting::Starting).await.expect("it waits").to_string();
     assert!(said.contains("GRANT pg_signal_backend TO unable"), "{said}");
-    server().expect("it runs").count(&address, "GRANT pg_signal_backend TO unable").await;
+    server().expect("it runs").count(&address.url, "GRANT pg_signal_backend TO unable").await;
     why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
     one.leave().await.expect("the server runs");
     waiting.abort();
@@ -205,13 +205,13 @@ async fn a_death_that_is_noted_while_another_process_begins_to_lead_takes_nothin
             FOR n IN 1..40 LOOP
                 EXIT WHEN NOT EXISTS (SELECT FROM replica WHERE state = 'dead'); PERFORM pg_sleep(0.05);
             END LOOP; RETURN true; END $$";
-    server.count(&address, wait).await;
+    server.count(&address.url, wait).await;
     let _writes = OpenTransaction::begin(&address, "LOCK TABLE writer IN ROW EXCLUSIVE MODE").await;
     let former = claim(&address, run("one", KEY)).await.epoch;
     let lock = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
         AND (classid::bigint << 32) | objid::bigint = hashtextextended('toolwarrant leader ' || current_schema(), 0)";
     let until_held = async |by: i64| {
-        while server.count(&address, lock).await != by {
+        while server.count(&address.url, lock).await != by {
             sleep(Duration::from_millis(20)).await;
         }
     };

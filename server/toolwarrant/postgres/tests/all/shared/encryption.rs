@@ -117,7 +117,7 @@ impl Encrypted {
 
     async fn open(&self, account: &str, parameters: &str) -> Result<(), String> {
         let schema = self.server.schema().await.expect("the server runs");
-        let (_, options) = schema.url.split_once("options=").expect("a schema");
+        let (_, options) = schema.split_once("options=").expect("a schema");
         let file = |name| self.folder.path().join(name).display().to_string();
         let parameters = parameters.replace("OWN", &file("own")).replace("OTHER", &file("other"));
         let url = format!("postgres://{account}@{}/postgres?options={options}&{parameters}", self.place);

@@ -34,7 +34,7 @@ async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_ha
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
-    let address = Address { url: pair.url(), password: None };
+    let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
     // The first beat notes that there is a standby.
@@ -67,7 +67,7 @@ async fn a_start_that_cannot_note_a_death_for_want_of_the_standby_says_so_and_le
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
-    let address = Address { url: pair.url(), password: None };
+    let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let former = Some(claim(&address, run("one", KEY)).await.epoch);
     pair.cut_replication();
@@ -83,13 +83,13 @@ async fn a_key_that_is_revoked_while_it_is_confirmed_is_not_confirmed() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
     let server = server().expect("it runs");
-    server.count(&address, "INSERT INTO unconfirmed_key VALUES ('k', '[]')").await;
+    server.count(&address.url, "INSERT INTO unconfirmed_key VALUES ('k', '[]')").await;
     let revoking =
         OpenTransaction::begin(&address, "LOCK TABLE cluster IN SHARE MODE; DELETE FROM unconfirmed_key").await;
     let confirming = Arc::clone(&one);
     let confirming = tokio::spawn(async move { confirming.confirm_keys(vec!["k".to_owned()], vec![]).await });
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'cluster'::regclass";
-    while server.count(&address, waiting).await == 0 {
+    while server.count(&address.url, waiting).await == 0 {
         tokio::task::yield_now().await;
     }
     revoking.commit().await;

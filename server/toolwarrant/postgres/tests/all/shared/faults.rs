@@ -33,7 +33,7 @@ async fn see(read: impl AsyncFn() -> Result<Option<String>, StoreError>) -> Stri
 #[tokio::test]
 async fn settings_of_the_account_do_not_change_what_a_session_needs() {
     let Some(server) = TestPostgres::start() else { return };
-    let address = server.schema().await.expect("the server runs");
+    let address: Address = server.schema().await.expect("the server runs").into();
     let settings = [
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
@@ -45,8 +45,8 @@ async fn settings_of_the_account_do_not_change_what_a_session_needs() {
         "idle_in_transaction_session_timeout = 1000",
     ];
     let alter = settings.map(|setting| format!("ALTER ROLE tests SET {setting};")).concat();
-    let direct = Address { url: server.url(), password: None };
-    server.count(&direct, &format!("DO $$ BEGIN {alter} END $$")).await;
+    let direct = Address::from(server.url());
+    server.count(&direct.url, &format!("DO $$ BEGIN {alter} END $$")).await;
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
     let accept = |number: u128| {
@@ -117,7 +117,7 @@ async fn a_write_that_the_server_refuses_for_a_fault_of_its_own_is_shown() {
                     RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
                 CREATE TRIGGER full_disk BEFORE INSERT ON task EXECUTE FUNCTION fill()";
     for sql in full.split_inclusive("END $$;") {
-        server.count(&address, sql).await;
+        server.count(&address.url, sql).await;
     }
     one.accept(new(1, "k", "t"), vec![]).await.expect_err("there is no room");
     let said = one.describe_refusal().expect("it was refused");
@@ -125,7 +125,7 @@ async fn a_write_that_the_server_refuses_for_a_fault_of_its_own_is_shown() {
     assert_eq!(one.examine(ServerCheck::Waits).await.map(|found| found.len()), Ok(1));
     one.touch().await.expect("an update needs no room");
     assert!(one.describe_refusal().is_some());
-    server.count(&address, "DROP TRIGGER full_disk ON task").await;
+    server.count(&address.url, "DROP TRIGGER full_disk ON task").await;
     one.accept(new(1, "k", "t"), vec![]).await.expect("there is room");
 }
 
@@ -134,7 +134,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
-    let address = Address { url: pair.url(), password: None };
+    let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");

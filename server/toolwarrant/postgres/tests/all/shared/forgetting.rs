@@ -8,7 +8,7 @@ use toolwarrant_postgres::SeenBeat;
 
 async fn replace_by_copy(address: &Address, synchronous: bool) {
     let sql = format!("UPDATE cluster SET timeline = '00000000', synchronous = {synchronous}");
-    server().expect("it runs").count(address, &sql).await;
+    server().expect("it runs").count(&address.url, &sql).await;
 }
 
 async fn obstacle(address: &Address, new: NewRun) -> String {
@@ -54,11 +54,11 @@ async fn a_process_that_waits_remembers_the_beats_that_it_has_seen_while_an_olde
     let waiting = tokio::spawn(async move { candidate.wait(&shown, &seen).await.map(|claim| claim.epoch) });
     let epoch = one.epoch();
     let server = server().expect("it runs");
-    server.count(&address, "UPDATE replica SET beat = 7").await;
+    server.count(&address.url, "UPDATE replica SET beat = 7").await;
     kept.wait_for(|beat| *beat >= SeenBeat { epoch, number: 6 }).await.expect("it waits");
     // Beats that the copy lacks are evidence also while another process leads there.
     for sql in ["UPDATE replica SET beat = 3", "UPDATE replica SET epoch = epoch + 1"] {
-        server.count(&address, sql).await;
+        server.count(&address.url, sql).await;
     }
     let lacks = |why: &Waiting| why.to_string().contains("it lacks what `two` has seen");
     why.wait_for(lacks).await.expect("it waits");

@@ -48,7 +48,7 @@ async fn a_read_that_the_server_refuses_and_a_row_that_cannot_be_read_fail_alone
     let (strange, first, none) = tokio::join!(one.repeat(strange), one.repeat(identity(1)), one.repeat(identity(4)));
     assert!(matches!(&strange, Err(StoreError::Unavailable(why)) if why.contains("0x00")), "{strange:?}");
     assert_eq!((first.expect("read").map(|hit| hit.task_id), none), (Some(id(1).to_string()), Ok(None)));
-    server().expect("it runs").count(&address, "UPDATE task SET state = '{' WHERE target = 't2'").await;
+    server().expect("it runs").count(&address.url, "UPDATE task SET state = '{' WHERE target = 't2'").await;
     let (first, broken) = tokio::join!(one.task(id(1)), one.task(id(2)));
     assert_eq!(first.expect("read").map(|task| task.id), Some(id(1)));
     assert!(matches!(broken, Err(StoreError::Corrupt(_))), "{broken:?}");
@@ -59,7 +59,7 @@ async fn a_statement_reads_its_own_task_alone_although_it_was_planned_for_a_smal
     const TASKS: u128 = 300;
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
-    let run = async |sql: &str| server().expect("it runs").count(&address, sql).await;
+    let run = async |sql: &str| server().expect("it runs").count(&address.url, sql).await;
     let carry_out = async |numbers: std::ops::RangeInclusive<u128>| {
         for number in numbers.clone() {
             let (key, target) = (format!("k{number}"), format!("t{number}"));
@@ -105,7 +105,7 @@ async fn a_batch_does_not_read_the_versions_before_while_an_old_transaction_is_o
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
     one.touch().await.expect("the server runs");
-    server().expect("it runs").count(&address, "ANALYZE writer").await;
+    server().expect("it runs").count(&address.url, "ANALYZE writer").await;
     let _open = server().expect("it runs").begin().await;
     for _ in 0..BATCHES {
         one.touch().await.expect("the server runs");
@@ -115,7 +115,7 @@ async fn a_batch_does_not_read_the_versions_before_while_an_old_transaction_is_o
             "SELECT ({columns})::bigint FROM pg_statio_user_tables JOIN pg_stat_user_tables USING (relid) WHERE relid = 'writer'::regclass"
         );
         let address = address.clone();
-        async move { server().expect("it runs").count(&address, &sql).await }
+        async move { server().expect("it runs").count(&address.url, &sql).await }
     };
     while figure("n_tup_upd").await < BATCHES {}
     let blocks = figure("heap_blks_hit + idx_blks_hit").await;
