@@ -95,6 +95,5 @@ mod services {
     pub(crate) mod files;
     pub(crate) mod notes;
     pub(crate) mod outside;
-    pub(crate) mod rolling;
     pub(crate) mod upgrade;
 }

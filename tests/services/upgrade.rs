@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) struct Build {
     service: OutsideService,
     name: &'static str,
-    pub(super) text: &'static str,
+    text: &'static str,
     formerly: &'static str,
 }
 
@@ -53,7 +53,7 @@ impl Build {
         Self { service, name, text, formerly: "" }
     }
 
-    pub(super) async fn program(&self) -> PathBuf {
+    async fn program(&self) -> PathBuf {
         outside().await.program(self.name)
     }
 
