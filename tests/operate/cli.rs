@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
-use toolwarrant::operator::{DataFolder, Names};
 
 const SCENARIO: &str = "
     From nothing to a key
@@ -151,17 +150,6 @@ async fn a_reason_or_a_name_that_does_not_fit_is_refused_and_not_cut() {
         let (code, said) = operate(Path::new("data"), &format!("app list {flag} {}", "é".repeat(501))).await;
         assert!(code == 2 && said.contains("expected at most 500 characters"), "{said}");
         assert_eq!(operate(Path::new("/nowhere"), &format!("app list {flag} {}", "é".repeat(500))).await.0, 4);
-    }
-}
-
-#[tokio::test]
-async fn a_folder_of_another_service_is_refused_by_its_name() {
-    let home = TempDir::new().expect("a temporary folder");
-    let shops = DataFolder::open(&home.path().join("data"), &Names::of("print-shop", "1.0.0")).expect("a folder");
-    let expected = "belongs to print-shop, and this program is cloudphone";
-    for line in ["--listen 127.0.0.1:0", "app list", "doctor"] {
-        let (code, said) = operate(shops.path(), line).await;
-        assert!(code == 1 && said.contains(expected), "{line}: {said}");
     }
 }
 
