@@ -4,7 +4,6 @@ use crate::harness::program::{Program, WATCHED, get, operate, until};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -208,20 +207,6 @@ async fn it_is_unready_while_writes_would_be_lost_and_while_it_stops() {
     let locked = said.lines().find(|line| line.ends_with("database is locked"));
     assert!(code == 1 && locked.is_some_and(|line| line.trim_start().starts_with("writing")), "{said}");
     db.execute_batch("ROLLBACK").expect("no lock");
-    until(&ready, 200).await;
-
-    let (database, aside) = (program.data.join("cloudphone.db"), program.data.join("aside"));
-    fs::rename(&database, &aside).expect("moved");
-    for replaced in [false, true] {
-        if replaced {
-            fs::copy(&aside, &database).expect("another of its name");
-        }
-        let why = "was removed or replaced, and nothing is written until it is back\n";
-        assert!(get(&ready).await.2.ends_with(why), "{replaced}");
-        let (code, said) = operate(&program.data, "doctor").await;
-        assert!(code == 1 && said.contains(why.trim_end()) && said.contains("move it back"), "{said}");
-    }
-    fs::rename(&aside, &database).expect("moved back");
     until(&ready, 200).await;
 
     // A request whose last byte is missing delays the stop.
