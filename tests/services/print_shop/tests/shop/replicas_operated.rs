@@ -30,10 +30,6 @@ async fn commands_from_other_folders_read_and_leave_a_shop_that_leads_alone() {
         let (code, said) = operate(&cluster.make_folder("four"), &look).await;
         assert!(code == 0 && !cluster.data("four").join("replica").exists(), "{code} {said}");
     }
-    // The replica of a folder does not carry out the commands of another one.
-    let other = cluster.with_store("app list --replica two");
-    let (code, said) = operate(&cluster.data("one"), &other).await;
-    assert!(code == 1 && said.contains("belongs to the replica `one`"), "{code} {said}");
     let (status, last) = one.stop().await.expect("it runs");
     assert!(status.success() && last.is_empty(), "{status} {last}");
     let two = cluster.start("two").await;
