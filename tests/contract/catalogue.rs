@@ -1,6 +1,5 @@
 //! Properties of every tool of every contract: these tests read the catalogue and name no tool.
 
-use crate::harness::revisions::ask;
 use crate::harness::shop::{CATALOGUE as SHOP, shop};
 use crate::harness::{Key, Server, Tenant, base_tools, every_permission_set, mute_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
@@ -9,7 +8,6 @@ use std::fmt::Write;
 use std::path::Path;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet};
-use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{ListForm, list_item, type_schema};
@@ -49,38 +47,6 @@ async fn every_permission_set_is_shown_just_its_tools() {
         }
     }
     insta::assert_snapshot!(shown);
-}
-
-#[tokio::test]
-async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_file_says() {
-    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let plain = ["name", "description", "inputSchema", "annotations"];
-    let whole = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
-    let mut listed = Vec::new();
-    for revision in Revision::ALL {
-        let (_, answer) = ask(&server, &keys[0][0], revision, "tools/list", json!({})).await;
-        let tools = answer["result"]["tools"].as_array().expect("tools").clone();
-        assert_eq!(tools.len(), base_tools(&PHONES).count());
-        let members = if revision.features().structured { &whole[..] } else { &plain };
-        listed.extend(tools.into_iter().map(|tool| (members, tool)));
-    }
-    for (expected, mut tool) in listed {
-        let file = format!(
-            "{}/../../spec/generated/tools/{}.json",
-            env!("CARGO_MANIFEST_DIR"),
-            tool["name"].as_str().expect("a name")
-        );
-        let text = std::fs::read_to_string(&file).expect("a file for each tool");
-        let generated: Value = serde_json::from_str(&text).expect("JSON");
-        let members = tool.as_object_mut().expect("an object");
-        assert_eq!(members.keys().collect::<Vec<_>>(), expected);
-        // One item per sentence, so that a diff is easy to read.
-        let sentences = generated["description"].as_array().expect("sentences").iter().filter_map(Value::as_str);
-        assert_eq!(members.shift_remove("description").as_ref(), Some(&sentences.collect::<String>().into()), "{file}");
-        for (member, value) in members {
-            assert_eq!(*value, generated[member], "{file}: {member}");
-        }
-    }
 }
 
 /// `cargo xtask gen` measures lengths and tokens on this text.

@@ -1,12 +1,10 @@
 //! The texts that an agent reads before it calls a tool.
 
-use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, base_tools, every_permission_set, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::path::Path;
 use toolwarrant_core::catalogue::ToolDef;
-use toolwarrant_core::revision::Revision;
 use toolwarrant_reader::model::{Kind, NamedType, ReadersSpec};
 use toolwarrant_reader::{ListForm, description, list_item, load};
 
@@ -62,30 +60,6 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
         }
         listed.says("Use it ");
     }
-}
-
-/// The compiler checks `[readers]` in the contract; this test checks the texts on the wire.
-#[tokio::test]
-async fn every_text_is_short_enough_for_those_who_read_it() {
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
-    let ReadersSpec { description: most, argument, list, list_with_outputs, instructions: told_most, lead, brief: _ } =
-        contract.readers;
-    let fits = |text: &str, most: u32| text.chars().count() <= most as usize;
-    for Definition { tool, description, arguments } in definitions().await {
-        assert!(fits(&description, most), "{}", tool.name);
-        for (name, schema) in arguments {
-            let doc = schema["description"].as_str();
-            assert!(doc.is_some_and(|doc| fits(doc, argument)), "{}: {name}", tool.name);
-        }
-    }
-    let (server, key) = open_phones().await;
-    for (revision, most) in [(Revision::V2025_03_26, list), (Revision::V2025_11_25, list_with_outputs)] {
-        let (_, listed) = ask(&server, &key, revision, "tools/list", json!({})).await;
-        assert!(fits(&listed["result"].to_string(), most), "{revision:?}");
-    }
-    let told = instructions(&server, &key).await;
-    assert!(fits(&told, told_most), "{told}");
-    assert!(told.lines().next().is_some_and(|first| fits(first, lead)), "{told}");
 }
 
 /// A maintainer can add a tool, as CONTRIBUTING.md shows it, without a change of `[readers]`.
@@ -146,111 +120,52 @@ async fn instructions_are_composed_of_what_a_key_may_call() {
     insta::assert_snapshot!(told);
 }
 
-#[tokio::test]
-async fn each_tool_that_needs_a_flag_names_it_and_says_to_decide_by_it_and_never_by_the_state() {
-    let needs =
-        [("set_proxy", "proxy"), ("clear_proxy", "proxy"), ("set_power", "power"), ("create_session", "session")];
-    for listed in definitions().await {
-        let flag = needs.iter().find(|(name, _)| *name == listed.tool.name).map(|(_, flag)| *flag);
-        assert_eq!(listed.description.contains("whose capabilities."), flag.is_some(), "{}", listed.tool.name);
-        match flag {
-            Some(flag) => listed.says(&format!("a device whose capabilities.{flag} is true, whatever its state")),
-            None if ["list_devices", "get_device"].contains(&listed.tool.name) => {
-                listed.says("by capabilities, never by state");
-            }
-            None => {}
-        }
-    }
-}
+const DEVICE: &str = "a device whose capabilities.";
+const REPEATED: &str =
+    "If refused: {code, message, retryable}; do what message says. Not retryable (change it, or report): ";
+const POLLED: &str =
+    "call get_task with its task_id and wait_seconds 25 until terminal is true, or poll at most every 15 s";
+const TASK: &str = "Returns a task, not its outcome";
+const ENDS: &str = "Only `success` means it took effect; `timeout` is no failure; only `failed_silent` is refunded.";
+const OTHER_DEVICE: &str = "not_supported (another device may)";
 
+/// Each row has the words of a description, and the only tools that say them.
 #[tokio::test]
-async fn every_description_says_to_repeat_with_backoff_what_is_retryable_and_nothing_else() {
-    for listed in definitions().await {
-        listed.says(
-            "If refused: {code, message, retryable}; do what message says. Not retryable (change it, or report): ",
-        );
-        listed.says(" Retryable, with backoff: ");
-    }
-    let (server, key) = open_phones().await;
-    let told = instructions(&server, &key).await;
-    assert!(told.contains(
-        "do what `message` says; a mere repeat helps only if `retryable` is true, and not before `retry_after_seconds`"
-    ));
-}
-
-#[tokio::test]
-async fn texts_distinguish_forbidden_from_not_supported_where_both_can_happen() {
-    for listed in definitions().await {
-        listed.says("forbidden (no device helps)");
-        if listed.tool.target.as_ref().is_some_and(|target| target.requires.is_some()) {
-            listed.says("not_supported (another device may)");
+async fn descriptions_say_what_an_agent_must_know_before_a_call() {
+    let all: Vec<_> = base_tools(&PHONES).map(|tool| tool.name).collect();
+    let needy = ["set_proxy", "clear_proxy", "set_power", "create_session"];
+    let rows: [(&str, &[&str]); 19] = [
+        (DEVICE, &needy),
+        ("capabilities.proxy is true, whatever its state", &["set_proxy", "clear_proxy"]),
+        ("capabilities.power is true, whatever its state", &["set_power"]),
+        ("capabilities.session is true, whatever its state", &["create_session"]),
+        ("by capabilities, never by state", &["list_devices", "get_device"]),
+        (REPEATED, &all),
+        (" Retryable, with backoff: ", &all),
+        ("forbidden (no device helps)", &all),
+        (OTHER_DEVICE, &needy),
+        (POLLED, &WRITES),
+        (TASK, &WRITES),
+        (ENDS, &WRITES),
+        ("dispatched (on its way)", &["get_task"]),
+        ("success (effect measured on the device)", &["get_task"]),
+        ("success_unverified (reported, nothing measurable)", &["get_task"]),
+        ("failed (error reported, or nothing sent)", &["get_task"]),
+        ("failed_silent (reported done, effect absent; refunded)", &["get_task"]),
+        ("timeout (nobody could tell; no failure, no refund)", &["get_task"]),
+        (
+            "expires_at (null: no expiry was given, not that it is long-lived; issue a new one when it stops working)",
+            &["create_session"],
+        ),
+    ];
+    for Definition { tool, description, arguments } in definitions().await {
+        for (words, tools) in rows {
+            let is_said = description.contains(words);
+            assert_eq!(is_said, tools.contains(&tool.name), "{}: {words}\n{description}", tool.name);
         }
-    }
-    let (server, key) = open_phones().await;
-    let told = instructions(&server, &key).await;
-    assert!(
-        told.contains("`forbidden` concerns the key's permissions: no other device and no repeat helps."),
-        "{told}"
-    );
-    assert!(told.contains("`not_supported` concerns one device as it is: another may do it."), "{told}");
-}
-
-#[tokio::test]
-async fn writes_and_get_task_say_to_poll_every_15_seconds_at_most_until_terminal_is_true() {
-    for listed in definitions().await {
-        if WRITES.contains(&listed.tool.name) {
-            listed.says(
-                "call get_task with its task_id and wait_seconds 25 until terminal is true, or poll at most every 15 s",
-            );
-        }
-        if listed.tool.name == "get_task" {
-            let (_, wait) = listed.arguments.iter().find(|(name, _)| name == "wait_seconds").expect("wait_seconds");
+        if tool.name == "get_task" {
+            let (_, wait) = arguments.iter().find(|(name, _)| name == "wait_seconds").expect("wait_seconds");
             assert!(wait["description"].as_str().is_some_and(|doc| doc.contains("within 15 s of the last")), "{wait}");
         }
-    }
-}
-
-#[tokio::test]
-async fn texts_say_of_each_state_what_it_does_not_mean() {
-    for listed in definitions().await {
-        if WRITES.contains(&listed.tool.name) {
-            listed.says("Returns a task, not its outcome");
-            listed.says(
-                "Only `success` means it took effect; `timeout` is no failure; only `failed_silent` is refunded.",
-            );
-        }
-        if listed.tool.name == "get_task" {
-            for state in [
-                "dispatched (on its way)",
-                "success (effect measured on the device)",
-                "success_unverified (reported, nothing measurable)",
-                "failed (error reported, or nothing sent)",
-                "failed_silent (reported done, effect absent; refunded)",
-                "timeout (nobody could tell; no failure, no refund)",
-            ] {
-                listed.says(state);
-            }
-        }
-    }
-    let (server, key) = open_phones().await;
-    let told = instructions(&server, &key).await;
-    for state in [
-        "dispatched: The write was accepted and is on its way; it does not mean that it took effect.",
-        "success: The effect was measured on the device.",
-        "success_unverified: The platform reports success and nothing can be measured for this operation; it is not success.",
-        "failed: It definitely failed",
-        "failed_silent: The platform reported success, and the effect is measurably absent; it was refunded.",
-        "timeout: By the deadline nobody could tell whether it took effect; it is not a failure and is not refunded.",
-    ] {
-        assert!(told.contains(state), "{state}\n{told}");
-    }
-}
-
-#[tokio::test]
-async fn create_session_says_that_null_is_not_long_lived_and_to_issue_a_new_token() {
-    for listed in definitions().await.iter().filter(|listed| listed.tool.name == "create_session") {
-        listed.says(
-            "expires_at (null: no expiry was given, not that it is long-lived; issue a new one when it stops working)",
-        );
     }
 }

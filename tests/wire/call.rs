@@ -1,7 +1,6 @@
 //! The commands `call` and `sign`, over `/mcp` and over its signed twin.
 
 use crate::harness::program::{Program, binary, key_of, operate};
-use crate::harness::write;
 use crate::harness::{self, Key};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
@@ -16,13 +15,13 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use toolwarrant_signing::{Request, header, sign};
 
-pub(super) struct Said {
-    pub(super) code: i32,
-    pub(super) out: String,
-    pub(super) err: String,
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
 }
 
-pub(super) async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
+async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
     let mut command = Command::new(binary());
     command.args(arguments).env_clear().env("CLOUDPHONE_URL", url);
     command.env("CLOUDPHONE_KEY", format!("{}:{}", key.id, key.secret)).kill_on_drop(true);
@@ -133,26 +132,6 @@ async fn a_refused_call_shows_every_field_of_the_error_and_json_prints_one_docum
 }
 
 #[tokio::test]
-async fn an_argument_can_come_from_a_file_so_that_no_command_line_shows_it() {
-    let program = Program::start(&[]).await;
-    let home = TempDir::new().expect("a temporary folder");
-    let password = home.path().join("password");
-    write(&password, "@hunter=2\n", 0o600);
-    let password = format!("password=@{}", password.display());
-    let mut proxy =
-        vec!["call", "set_proxy", "device_id=phone-0000001", "scheme=socks5", "host=proxy.example.com", "port=1080"];
-    proxy.extend(["username=me", &password]);
-    let said = client(&program.url, &program.keys[0], &proxy).await;
-    assert_eq!(said.code, 0, "{}", said.err);
-    let nowhere = client(&program.url, &program.keys[0], &["call", "set_proxy", "password=@/nowhere"]).await;
-    assert!(
-        nowhere.code == 1 && nowhere.err.starts_with("invalid_argument: cannot read /nowhere: "),
-        "{}",
-        nowhere.err
-    );
-}
-
-#[tokio::test]
 async fn a_refusal_that_a_repeat_can_mend_has_an_exit_code_of_its_own() {
     let mut program = Program::start(&[]).await;
     operate(&program.data, "app create frugal --permission device_read --requests-per-minute 1").await;
@@ -239,31 +218,6 @@ async fn a_signature_is_that_of_the_canonical_request_which_can_be_shown() {
         }
         assert_eq!(out, expected);
     }
-}
-
-#[tokio::test]
-async fn the_output_of_sign_works_with_curl_unchanged() {
-    if kit::lacks("curl") {
-        return;
-    }
-    let program = Program::start(&[]).await;
-    let key = &program.keys[0];
-    let script = r#"
-        "$PROGRAM" sign GET "/v1/devices?limit=1" | curl -sS -H @- "$SERVER/v1/devices?limit=1"
-        printf '{"action":"restart"}' > "$FOLDER/body"
-        "$PROGRAM" sign POST /v1/devices/phone-0000018/power --idempotency-key k-1 --body "$FOLDER/body" |
-            curl -sS -H @- -X POST --data-binary "@$FOLDER/body" "$SERVER/v1/devices/phone-0000018/power"
-    "#;
-    let home = TempDir::new().expect("a temporary folder");
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-euc", script])
-        .env("PROGRAM", binary())
-        .env("SERVER", format!("http://{}", program.address))
-        .env("FOLDER", home.path());
-    let output = shell.env("CLOUDPHONE_KEY", format!("{}:{}", key.id, key.secret)).output().await.expect("a shell");
-    let answers = String::from_utf8_lossy(&output.stdout);
-    assert!(answers.contains("phone-0000001") && answers.contains(r#""status":"dispatched""#), "{answers}");
 }
 
 #[tokio::test]

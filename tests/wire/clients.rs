@@ -1,5 +1,5 @@
-//! The official Rust client of the protocol, against the program as users start it: in every served
-//! revision, and with its defaults.
+//! The official Rust client of the protocol, against the program as users start it, in every served
+//! revision.
 
 use crate::harness::bridge::Bridge;
 use crate::harness::program::Program;
@@ -33,25 +33,6 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revisi
                 assert_eq!(revision_of(&client), revision);
                 lists_and_calls(client).await;
             }
-            program.stop().await;
-        });
-    }
-    clients.join_all().await;
-}
-
-/// By default the client makes a handshake and offers 2026-07-28, a revision without one. With
-/// `ClientLifecycleMode::Auto` it asks `server/discover` first, and makes a handshake only if the
-/// server does not know that method.
-#[tokio::test]
-async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_with() {
-    let looking = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
-    let mut clients = JoinSet::new();
-    for (mode, revision) in [(ClientLifecycleMode::Initialize, "2025-11-25"), (looking, "2026-07-28")] {
-        clients.spawn(async move {
-            let mut program = Program::start(&[]).await;
-            let client = connect(&program, ClientConfig::default(), mode).await;
-            assert_eq!(revision_of(&client), revision);
-            lists_and_calls(client).await;
             program.stop().await;
         });
     }

@@ -79,27 +79,6 @@ async fn an_early_poll_is_held_4_seconds_at_most_and_told_when_the_next_is_due()
     assert_eq!(due_soon.answer().await["poll_after_seconds"], 15, "it was due");
 }
 
-/// Common HTTP clients give up reading after 5 s.
-#[tokio::test]
-async fn a_client_that_only_polls_is_answered_within_4_seconds_each_time_until_the_end() {
-    let (server, keys) = mute_phones(vec![everything()]).await;
-    let key = &keys[0][0];
-    let task = write(&server, key, "phone-0000001").await;
-    let mut answers = Vec::new();
-    while answers.last() != Some(&Value::Null) && answers.len() < 40 {
-        let poll = ask(&server, key, json!({"task_id": task}));
-        let mut seconds = 0;
-        while poll.is_held(&server, key).await {
-            assert!(seconds < 4, "{answers:?}");
-            server.clock.advance(Duration::from_secs(1));
-            seconds += 1;
-        }
-        answers.push(poll.answer().await["poll_after_seconds"].clone());
-    }
-    assert_eq!(answers[..5], [15, 11, 7, 3, 15], "{answers:?}");
-    assert_eq!(answers.last(), Some(&Value::Null), "{answers:?}");
-}
-
 #[tokio::test]
 async fn wait_seconds_decides_how_long_an_answer_is_held() {
     let (server, keys) = mute_phones(vec![everything()]).await;

@@ -1,7 +1,7 @@
 //! The answer to a refused call: the shape of a failure, and its advice to the client.
 
 use crate::harness::writes::{phone, power, proxy};
-use crate::harness::{Key, Server, Tenant, cast, open_phones, outcome, phones};
+use crate::harness::{Key, Server, Tenant, cast, open_phones, phones};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::PermissionSet;
 
@@ -38,20 +38,6 @@ async fn every_failure_has_a_code_a_message_and_retryable() {
 }
 
 #[tokio::test]
-async fn forbidden_is_about_the_key_and_not_supported_about_the_device() {
-    let tenants = [0, u64::MAX].map(|set| Tenant::with(PermissionSet(set)));
-    let (server, keys) = phones(tenants.into()).await;
-    let [nobody, everybody] = [&keys[0][0], &keys[1][0]];
-    for (number, offers) in [(1, true), (5, false)] {
-        let clear = || json!({"device_id": phone(number)});
-        assert_eq!(refusal(&server, nobody, "clear_proxy", clear()).await["code"], "forbidden", "on whatever device");
-        let answer = server.call(everybody, "clear_proxy", clear()).await;
-        assert_eq!(answer.is_ok(), offers);
-        assert!(answer.is_ok() || answer.is_err_and(|failure| failure["code"] == "not_supported"));
-    }
-}
-
-#[tokio::test]
 async fn a_call_that_is_not_retryable_is_refused_again_in_the_same_words() {
     let (server, key) = open_phones().await;
     let calls = [
@@ -65,18 +51,4 @@ async fn a_call_that_is_not_retryable_is_refused_again_in_the_same_words() {
         server.clock.advance(std::time::Duration::from_secs(600));
         assert_eq!(refusal(&server, &key, tool, arguments).await, first);
     }
-}
-
-#[tokio::test]
-async fn a_retryable_call_succeeds_when_it_is_repeated_after_the_time_it_names() {
-    let (server, keys) = phones(vec![Tenant { requests_per_minute: 2, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;
-    let body =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_devices"}}).to_string();
-    let call = async || outcome(&server.send(&keys[0][0], body.clone()).await.1);
-    assert!(call().await.is_ok() && call().await.is_ok());
-    let limited = call().await.expect_err("the budget is spent");
-    assert_eq!((&limited["code"], &limited["retryable"]), (&json!("rate_limited"), &json!(true)));
-    let wait = limited["retry_after_seconds"].as_u64().expect("seconds");
-    server.clock.advance(std::time::Duration::from_secs(wait));
-    call().await.expect("there is room again");
 }
