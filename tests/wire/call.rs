@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use toolwarrant_signing::{Request, header, sign};
 
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
+pub(super) struct Said {
+    pub(super) code: i32,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
-async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
+pub(super) async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
     let mut command = Command::new(binary());
     command.args(arguments).env_clear().env("CLOUDPHONE_URL", url);
     command.env("CLOUDPHONE_KEY", format!("{}:{}", key.id, key.secret)).kill_on_drop(true);

@@ -1,6 +1,9 @@
 //! JSON in a text in JSON, and so on: a reader that reads each text with a fresh limit of depth
 //! exhausts its stack.
 
+use super::call::client;
+use super::verify::{ok, serve_octets};
+use crate::harness::bridge::Bridge;
 use crate::harness::program::{Program, send};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -98,5 +101,26 @@ async fn no_text_within_a_text_ends_the_server() {
             assert_eq!(answer.status, 400);
         }
         program.call("list_devices", json!({"limit": 1})).await.expect("it serves");
+    }
+}
+
+#[tokio::test]
+async fn no_text_within_a_text_ends_a_client() {
+    let program = Program::start(&[]).await;
+    let key = &program.keys[0];
+    for nested in hostile() {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{nested},"error":{nested}}}"#);
+        let text = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": nested}]}});
+        for body in [body, nested.clone(), text.to_string()] {
+            let url = format!("{}/mcp", serve_octets(ok(&body)).await);
+            for way in [&["call", "list_devices"][..], &["call", "list_devices", "--v1"]] {
+                let said = client(&url, key, way).await;
+                assert!(said.code == 1 || body.contains("content"), "{} {}", said.code, said.err);
+            }
+            let mut bridge = Bridge::with_key(&url, key);
+            bridge.ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await;
+            bridge.ask(format!(r#"{{"jsonrpc":"2.0","id":1,"method":{nested}}}"#)).await;
+            assert!(bridge.end().await.1.success());
+        }
     }
 }

@@ -80,7 +80,7 @@ async fn a_server_whose_contract_has_changed_is_found_and_a_change_that_hurts_is
 }
 
 /// Answers each connection with these octets. Returns the URL.
-async fn serve_octets(octets: Vec<u8>) -> String {
+pub(super) async fn serve_octets(octets: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
@@ -92,7 +92,7 @@ async fn serve_octets(octets: Vec<u8>) -> String {
     url
 }
 
-fn ok(body: &str) -> Vec<u8> {
+pub(super) fn ok(body: &str) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
     format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

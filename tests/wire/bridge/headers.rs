@@ -1,4 +1,4 @@
-//! The headers that the bridge sends: the revision, the method and the name.
+//! The headers that the bridge sends: the key, the revision, the method and the name.
 
 use super::fake::{Fake, header};
 use super::{any_key, call, empty_result, request};
@@ -15,6 +15,25 @@ async fn send_and_answer(fake: &mut Fake, bridge: &mut Bridge, line: &str, answe
     request.answer(200, answer.clone()).await;
     assert_eq!(bridge.next().await, answer);
     head
+}
+
+#[tokio::test]
+async fn the_key_goes_in_two_headers_and_the_body_as_it_is() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.send(request(1, "ping", json!({}))).await;
+    let request = fake.next().await;
+    assert!(request.head.starts_with("POST /mcp HTTP/1.1\r\n"), "{}", request.head);
+    let seen = ["x-api-key", "x-api-secret", "content-type", "accept", "authorization", "mcp-session-id"];
+    let expected = [
+        Some("key_1"),
+        Some("secret_that_is_shown_nowhere"),
+        Some("application/json"),
+        Some("application/json, text/event-stream"),
+        None,
+        None,
+    ];
+    assert_eq!(seen.map(|name| request.header(name)), expected);
 }
 
 #[tokio::test]

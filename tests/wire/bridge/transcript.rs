@@ -10,6 +10,7 @@ use cloudphone::phones::contract::CATALOGUE;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
+use tempfile::TempDir;
 
 struct BridgeTranscript {
     text: String,
@@ -157,4 +158,26 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.record_stderr(&mut bridge);
     program.stop().await;
     insta::assert_snapshot!(log.steady());
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused_until_its_file_holds_a_right_one() {
+    let program = Program::start(&[]).await;
+    let home = TempDir::new().expect("a temporary folder");
+    let file = home.path().join("key");
+    write(&file, &format!("{}:cps_wrong", program.keys[0].id), 0o600);
+    let mut bridge = Bridge::with_file(&program.url, &file);
+    let ping = request("p", "ping", json!({}));
+    let refused = bridge.ask(&ping).await;
+    assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!("p"), &json!("unauthenticated")));
+    let all = format!("[{ping},{}]", request(2, "ping", json!({})));
+    let both = bridge.ask(&all).await;
+    let codes: Vec<_> =
+        both.as_array().expect("a batch").iter().map(|one| one["error"]["data"]["code"].clone()).collect();
+    assert_eq!(codes, ["unauthenticated", "unauthenticated"]);
+    write(&file, &format!("{}:{}", program.keys[0].id, program.keys[0].secret), 0o600);
+    assert_eq!(bridge.ask(&ping).await["result"], json!({}));
+    // The bridge reads the file again only when the server refuses the key in use.
+    write(&file, "cpk_other:cps_wrong", 0o600);
+    assert_eq!(bridge.ask(&ping).await["result"], json!({}));
 }
