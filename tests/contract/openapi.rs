@@ -247,3 +247,18 @@ fn every_example_is_what_its_schema_says_and_all_of_its_arguments_are_there() {
         }
     }
 }
+
+/// Tasks on printers and tasks on trays have different target fields.
+#[test]
+fn derived_results_of_two_resources_have_different_fields() {
+    let [_, (_, contract, document)] = both();
+    let result = |tool: &str| {
+        let mut twins = operations(&contract, &document);
+        let (_, _, operation) = twins.find(|(known, ..)| known.name == tool).expect("a twin");
+        let schema = &operation["responses"]["202"]["content"]["application/json"]["schema"];
+        let properties = resolve(&document, schema)["properties"].as_object().expect("properties");
+        properties.keys().cloned().collect::<Vec<_>>()
+    };
+    assert!(result("print_page").contains(&"printer_id".to_owned()));
+    assert!(result("fill_tray").contains(&"tray_id".to_owned()));
+}

@@ -304,3 +304,17 @@ async fn an_address_that_does_not_read_long_answers_gets_no_more_of_them_and_oth
         assert_eq!(ask(2, request).await.0, "200", "what was read makes room");
     }
 }
+
+#[tokio::test]
+async fn forwarding_headers_of_an_untrusted_address_are_ignored() {
+    let program = Program::start(&["--trust-proxy", "127.0.0.9", "--max-connections-per-address", "3"]).await;
+    let mut open = Vec::new();
+    for n in 0..5 {
+        let mut stream = connect(program.address, 2).await;
+        let header = format!("x-forwarded-for: 198.51.100.{n}\r\nforwarded: for=198.51.100.{n}\r\n");
+        // The server may close a connection beyond the limit before the client has written.
+        let _ = stream.write_all(program.keys[0].call_request("list_devices", &json!({}), &header).as_bytes()).await;
+        open.push((answer(&mut stream).await.0, stream));
+    }
+    assert_eq!(open.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [200, 200, 200, 0, 0]);
+}

@@ -95,3 +95,65 @@ async fn method_and_name_stand_in_headers_as_the_protocol_encodes_them() {
         assert_eq!((header(&head, "mcp-method"), header(&head, "mcp-name")), (method, name), "{line}");
     }
 }
+
+/// Compares handshake, list and call, over the bridge and directly, in each revision that a client
+/// can offer.
+#[tokio::test]
+async fn a_server_answers_the_same_over_the_bridge_in_every_revision() {
+    let (server, key) = crate::harness::open_phones().await;
+    let straight = async |line: &str, revision: Option<&str>| {
+        let message: Value = serde_json::from_str(line).expect("JSON");
+        let text = |at: &str| message.pointer(at).and_then(Value::as_str);
+        let headers = [(REVISION, revision), ("mcp-method", text("/method")), ("mcp-name", text("/params/name"))];
+        let post = headers.into_iter().fold(server.post(&key), |post, (name, value)| match value {
+            Some(value) => post.header(name, value),
+            None => post,
+        });
+        crate::harness::read(post.body(line.to_owned()).send().await.expect("an answer")).await.1
+    };
+    for offered in ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let mut bridge = Bridge::with_key(&server.url, &key);
+        let is_stateless = offered == "2026-07-28";
+        let mut revision = is_stateless.then(|| offered.to_owned());
+        if !is_stateless {
+            let client = json!({"name": "test", "version": "1"});
+            let offer = json!({"protocolVersion": offered, "capabilities": {}, "clientInfo": client});
+            let offer = request(1, "initialize", offer);
+            let answer = bridge.ask(&offer).await;
+            assert_eq!(answer, straight(&offer, None).await);
+            revision = answer["result"]["protocolVersion"].as_str().map(str::to_owned);
+        }
+        let params = |mut params: Value| {
+            if is_stateless {
+                params["_meta"] = json!({
+                    "io.modelcontextprotocol/protocolVersion": offered,
+                    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                });
+            }
+            params
+        };
+        let page = json!({"name": "list_devices", "arguments": {"limit": 2}});
+        let refused = json!({"name": "get_device", "arguments": {"device_id": "phone-9999999"}});
+        let unknown = json!({"name": "nothing"});
+        let lines = [
+            request(2, "server/discover", params(json!({}))),
+            request("a", "tools/list", params(json!({}))),
+            request(3, "tools/call", params(page)),
+            request(4, "tools/call", params(refused)),
+            request(5, "tools/call", params(unknown)),
+            request(6, "no/such", params(json!({}))),
+            format!("[{}]", request(7, "ping", params(json!({})))),
+        ];
+        for line in lines {
+            let expected = straight(&line, revision.as_deref()).await;
+            let mut answer = bridge.ask(&line).await;
+            if let (Value::Array(all), true) = (&mut answer, expected.is_object()) {
+                // The bridge reports the refusal of a whole batch under each id that waits.
+                assert_eq!(all[0]["id"], 7);
+                answer = json!({"jsonrpc": "2.0", "id": null, "error": all[0]["error"]});
+            }
+            assert_eq!(answer, expected, "{offered}: {line}");
+        }
+    }
+}
