@@ -81,29 +81,7 @@ pub enum Mishap {
 pub(crate) const PROXY: (&str, u16) = ("203.0.113.7", 3128);
 
 pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Mishap)> {
-    let all = operations.iter().flat_map(|operation| Mishap::VARIANTS.iter().map(|fault| (*operation, *fault)));
-    all.filter(|(operation, fault)| *operation != Operation::SetSecretProxy || fault.concerns_password()).collect()
-}
-
-impl Mishap {
-    /// Returns whether a password may change the end: it is sent, sent again, or used by a request.
-    /// [`Operation::SetProxy`] has each fault.
-    fn concerns_password(self) -> bool {
-        !matches!(
-            self,
-            Self::Refuses
-                | Self::ActsAndRefuses
-                | Self::SaysNothing
-                | Self::LosesAnswer
-                | Self::CutsAnswer
-                | Self::Fails
-                | Self::FailsButActs
-                | Self::Unsure
-                | Self::GivesUp
-                | Self::ActsLate
-                | Self::NeverEnds
-        )
-    }
+    operations.iter().flat_map(|operation| Mishap::VARIANTS.iter().map(|fault| (*operation, *fault))).collect()
 }
 
 impl Operation {

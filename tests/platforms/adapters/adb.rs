@@ -212,12 +212,20 @@ impl Double for Rack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
-    let rack = Rack::new(91, true).await;
+    let rack = Rack::new(98, true).await;
     insta::assert_snapshot!(super::table(rack.clone(), OPERATIONS).await);
     for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
         let service = line["service"].as_str().unwrap_or_default();
         assert!(service.len() <= 4_000 && service != "host:transport:", "{service}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_proven_readings_no_missing_effect_is_refunded() {
+    let operations = [Operation::SetProxy, Operation::Restart];
+    let table = super::table(Rack::new(38, false).await, &operations).await;
+    assert!(!table.contains("failed_silent"), "{table}");
+    insta::assert_snapshot!(table);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

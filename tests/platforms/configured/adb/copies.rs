@@ -8,14 +8,16 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_copy_that_starts_again_takes_no_write_of_the_phone_that_it_is_a_copy_of() {
-    let Copies { double, site, program, first, copy } = &Copies::start(false).await;
-    for (number, code) in [copy, first, copy, first].into_iter().enumerate() {
-        let ended = end(program, "set_power", restart(&id("rack", code))).await;
-        assert_eq!(ended["status"], "success", "{ended}");
-        // It reads the list.
-        until(async || site.operate("platform check rack").await.1.contains("2 phones, of which 2 run")).await;
-        let done = [restarts(double, copy).await, restarts(double, first).await];
-        assert_eq!(done, [number / 2 + 1, number.div_ceil(2)], "restarts of the copy and of the first phone");
+    for is_lower_seen_first in [false, true] {
+        let Copies { double, site, program, first, copy } = &Copies::start(is_lower_seen_first).await;
+        for (number, code) in [copy, first, copy, first].into_iter().enumerate() {
+            let ended = end(program, "set_power", restart(&id("rack", code))).await;
+            assert_eq!(ended["status"], "success", "{ended}");
+            // It reads the list.
+            until(async || site.operate("platform check rack").await.1.contains("2 phones, of which 2 run")).await;
+            let done = [restarts(double, copy).await, restarts(double, first).await];
+            assert_eq!(done, [number / 2 + 1, number.div_ceil(2)], "restarts of the copy and of the first phone");
+        }
     }
 }
 
