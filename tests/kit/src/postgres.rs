@@ -160,8 +160,9 @@ impl PostgresPair {
     }
 
     pub async fn promote(&mut self) -> Result<()> {
-        self.primary = 1 - self.primary;
-        self.query("SELECT pg_promote()").await?;
+        let standby = 1 - self.primary;
+        self.servers[standby].query("SELECT pg_promote()").await?;
+        self.primary = standby;
         Ok(())
     }
 
@@ -218,6 +219,13 @@ struct Server {
     programs: PathBuf,
     folder: PathBuf,
     running: Option<Child>,
+}
+
+/// The server ends before its folder goes.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
 }
 
 impl Server {

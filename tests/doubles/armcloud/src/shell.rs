@@ -26,7 +26,7 @@ use tokio::sync::SemaphorePermit;
 /// Characters.
 const SHOWN: usize = 2_000;
 /// Only a script that hangs takes so long.
-const LIMIT: Duration = Duration::from_mins(5);
+const LIMIT: Duration = Duration::from_secs(100);
 /// The size of a screen, if no switch sets it.
 const SIDES: (u32, u32) = (90, 160);
 

@@ -73,7 +73,9 @@ impl Watched {
     }
 
     async fn until_no_command_runs(&self) {
-        self.rack.platform.get("rest").await.expect("no command runs");
+        let platform = &self.rack.platform;
+        let rests = kit::wait_for(async || platform.get("rest").await.map(drop).map_err(|error| error.to_string()));
+        rests.await.expect("no command runs");
     }
 
     async fn work(&self, kind: usize) {
