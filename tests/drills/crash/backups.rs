@@ -44,7 +44,7 @@ async fn no_backup_under_kills_loses_repeats_or_revives_anything() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_between_kills_restores_to_all_that_was_acknowledged_and_to_no_live_key() {
-    backups_under_kills(2, 2, 1).await;
+    backups_under_kills(4, 2, 1).await;
 }
 
 /// Takes a backup in every `each`th life; the kill may interrupt every fourth backup.
