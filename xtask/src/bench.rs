@@ -19,16 +19,14 @@ enum Section {
     /// Instructions, allocations and clock readings of each operation, and its largest functions;
     /// needs valgrind (2 min)
     Instructions,
-    /// A replica on PostgreSQL: accepted tasks compared with SQLite, and reads while PostgreSQL
-    /// stalls (2 min)
-    Cluster,
+    /// Tasks that a replica on PostgreSQL accepts per second from 64 clients, compared with SQLite
+    /// (1 min)
+    Writes,
     /// CPU time and waits of each operation compared with the baseline, with 1 and 32 connections
     /// (50 s)
     Load,
     /// The time until the program serves, with many devices and keys (20 s)
     Start,
-    /// Tasks accepted per second from 64 clients, and reads at the same time (12 s)
-    Writes,
 }
 
 pub(crate) fn run(root: &Path, Sections { sections }: &Sections) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Each operation compared with the baseline, at full speed on one connection and on many.
 
-use crate::load::{Load, Pace, Stream, load, quantile};
+use crate::load::{Load, Stream, load, quantile};
 use crate::server::Server;
 use crate::wire::{ask, operations, request};
 use crate::{Missed, baseline, folder, median};
@@ -27,8 +27,8 @@ pub(crate) fn run() -> Result<Missed> {
         for connections in [1, MANY] {
             let requests = || request.clone();
             let loaded = |server| -> Result<Load> {
-                let stream = Stream { requests: &requests, form: reply.form()?, connections, pace: Pace::Closed };
-                load(server, &[stream], SPAN)
+                let stream = Stream { requests: &requests, form: reply.form()?, connections };
+                load(server, &stream, SPAN, Duration::ZERO)
             };
             let round = |_| {
                 let ours = loaded(&program).with_context(|| name.to_owned())?;
@@ -47,10 +47,10 @@ pub(crate) fn run() -> Result<Missed> {
 
 fn show(name: &str, connections: usize, rounds: &[(Load, Load)], gate: Option<f64>) -> f64 {
     let of = |figure: &dyn Fn(&(Load, Load)) -> f64| median(rounds.iter().map(figure).collect());
-    let rate = of(&|(ours, _)| ours.waits[0].len() as f64 / ours.span.as_secs_f64());
+    let rate = of(&|(ours, _)| ours.waits.len() as f64 / ours.span.as_secs_f64());
     let (ours, base) = (of(&|(ours, _)| ours.cpu_micros()), of(&|(_, base)| base.cpu_micros()));
     let ratio = of(&|(ours, base)| ours.cpu_micros() / base.cpu_micros());
-    let mut waits: Vec<_> = rounds.iter().flat_map(|(ours, _)| &ours.waits[0]).copied().collect();
+    let mut waits: Vec<_> = rounds.iter().flat_map(|(ours, _)| &ours.waits).copied().collect();
     let (p50, p99) = (quantile(&mut waits, 0.5), quantile(&mut waits, 0.99));
     println!(
         "{name:12}  {connections:11}  {rate:7.0}  {p50:6.0}  {p99:6.0}  {ours:10.2}  {base:8.2}  {ratio:5.2}  {:>7}",

@@ -35,14 +35,14 @@ pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
 
 /// Returns the key of the first application. The secrets of the others are unknown.
 pub(crate) fn make(data: &Path, others: usize) -> Result<Key> {
-    let key = make_at(data, 1, &StoreOptions::default())?.pop().context("a key")?;
+    let key = make_at(data, &StoreOptions::default())?;
     if others > 0 {
         add_strangers(data, others)?;
     }
     Ok(key)
 }
 
-pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) -> Result<Vec<Key>> {
+pub(crate) fn make_at(data: &Path, place: &StoreOptions) -> Result<Key> {
     let names = names();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -52,14 +52,11 @@ pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) ->
             false => Some(place.claim(&folder, &names, &watch::Sender::default()).await?),
         };
         let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, claim)).await?;
-        let mut keys = Vec::new();
-        for n in 0..applications {
-            keys.push(application(&opened.registry, n).await?);
-        }
+        let key = application(&opened.registry).await?;
         if let Some(shared) = opened.shared {
             shared.leave().await;
         }
-        anyhow::Ok(keys)
+        anyhow::Ok(key)
     })
 }
 
@@ -67,9 +64,9 @@ fn names() -> Names {
     Names { keys: KeyPrefixes { id: "cpk_", secret: "cps_" }, ..Names::of("cloudphone", env!("CARGO_PKG_VERSION")) }
 }
 
-async fn application(registry: &Registry, n: usize) -> Result<Key> {
+async fn application(registry: &Registry) -> Result<Key> {
     let new = NewApplication {
-        name: format!("bench {n}"),
+        name: "bench".to_owned(),
         permissions: permissions(),
         grants: everything(),
         requests_per_minute: u32::MAX,

@@ -7,13 +7,13 @@
 
 mod baseline;
 mod callgrind;
-mod cluster;
 mod compared;
 mod cores;
 mod folder;
 mod instructions;
 mod limits;
 mod load;
+mod postgres;
 mod replica;
 mod server;
 mod start;
@@ -29,15 +29,10 @@ type Missed = Vec<String>;
 type Section = fn() -> Result<Missed>;
 
 /// Run before this process is bound to one core.
-const ON_ALL_CORES: [&str; 2] = ["instructions", "cluster"];
+const ON_ALL_CORES: [&str; 2] = ["instructions", "writes"];
 
-const SECTIONS: [(&str, Section); 5] = [
-    ("instructions", instructions::run),
-    ("cluster", cluster::run),
-    ("load", compared::run),
-    ("start", start::run),
-    ("writes", writes::run),
-];
+const SECTIONS: [(&str, Section); 4] =
+    [("instructions", instructions::run), ("writes", writes::run), ("load", compared::run), ("start", start::run)];
 
 fn main() -> Result<ExitCode> {
     if replica::is_asked() {

@@ -1,52 +1,130 @@
-//! Tasks accepted per second when many clients write, and the effect on reads.
+//! Accepted tasks per second on PostgreSQL, compared with SQLite in turn. Nothing is bound to a
+//! core, and the load sleeps.
+//!
+//! The executor answers at once. So an accepted task ends within moments, and its steps take part
+//! in each figure.
 
-use crate::load::{Pace, Stream, load, quantile};
-use crate::server::Server;
-use crate::wire::{DEVICE, ask, call, get_device, request};
-use crate::{Missed, folder};
-use anyhow::Result;
+use crate::load::{Stream, load, quantile};
+use crate::postgres::Postgres;
+use crate::server::{PROGRAM, Server};
+use crate::wire::{ask, call, request};
+use crate::{Missed, folder, median, replica};
+use anyhow::{Context, Result, ensure};
 use cloudphone::platforms::simulator::{Part, Sim};
 use serde_json::json;
 use std::cell::RefCell;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use toolwarrant_base::clock::Clock;
+use toolwarrant_operator::StoreOptions;
 
-const WRITERS: usize = 64;
-const SPAN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_micros(100);
+const CLIENTS: usize = 64;
+const ROUNDS: usize = 3;
+const SPAN: Duration = Duration::from_secs(4);
 
-const READS: u32 = 500;
-const READERS: usize = 4;
+const OF_SQLITE_MIN: f64 = 0.45;
+/// In the log of PostgreSQL, for a whole task.
+const LOG_MAX: f64 = 7.0 * 1024.0;
 
-/// Half of them are plain, and must suffice for one write on each.
-const DEVICES: u32 = 200_000;
+const WAYS: [&str; 2] = ["SQLite", "PostgreSQL"];
+
+struct Accepted {
+    rate: f64,
+    waits: Vec<Duration>,
+    ended_after: f64,
+    service_micros: f64,
+    server_micros: f64,
+    log_bytes: f64,
+}
 
 pub(crate) fn run() -> Result<Missed> {
-    let home = folder::home()?;
-    let (data, key) = folder::one(&home)?;
-    let program = Server::program(&data, DEVICES)?;
-    let read = request(&key, &get_device(DEVICE));
-    let (reads, form) = (|| read.clone(), || ask(&program, &read)?.form());
-    let pace = Pace::PerSecond(READS);
-    let reader = || Ok::<_, anyhow::Error>(Stream { requests: &reads, form: form()?, connections: READERS, pace });
-    let mut alone = load(&program, &[reader()?], SPAN)?;
-
-    let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
-    let phones = RefCell::new(phones.into_iter().map(|id| id.as_str().to_owned()));
-    let writes = || {
-        let arguments = json!({"device_id": phones.borrow_mut().next(), "action": "boot"});
-        request(&key, &call("set_power", arguments))
+    let Some(postgres) = Postgres::start()? else {
+        println!("PostgreSQL is not installed, so there is nothing to measure");
+        return Ok(Missed::new());
     };
-    let form = ask(&program, &writes())?.form()?.of_any_length();
-    let writer = Stream { requests: &writes, form, connections: WRITERS, pace: Pace::Closed };
-    let mut both = load(&program, &[reader()?, writer], SPAN)?;
+    // On the file system of PostgreSQL.
+    let home = TempDir::new()?;
+    let data = home.path().join("alone");
+    let alone_key = folder::make(&data, 0)?;
+    let alone = replica::start(&data, &[])?;
+    let (data, url) = (home.path().join("r1"), postgres.url());
+    let place = StoreOptions { store: Some(url.clone()), replica: Some("r1".to_owned()), ..StoreOptions::default() };
+    let mut init = Command::new(PROGRAM);
+    init.args(["store", "init", "--replica", "r1", "--store", &url, "--data"]).arg(&data);
+    let made = init.output()?;
+    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let key = folder::make_at(&data, &place)?;
+    let leader = replica::start(&data, &["--replica", "r1", "--store", &url])?;
+    let phones = RefCell::new([phones(), phones()]);
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut round = Vec::new();
+        for (n, (server, key)) in [(&alone, &alone_key), (&leader, &key)].into_iter().enumerate() {
+            let requests = || {
+                let arguments = json!({"device_id": phones.borrow_mut()[n].next(), "action": "boot"});
+                request(key, &call("set_power", arguments))
+            };
+            round.push(accept(&postgres, server, &requests).context(WAYS[n])?);
+        }
+        rounds.push(round);
+    }
+    Ok(print(&mut rounds))
+}
 
-    let rate = both.waits[1].len() as f64 / both.span.as_secs_f64();
-    println!("{:34}    a second  p50 ms  p99 ms", "");
-    let row = |what: &str, rate: f64, waits: &mut [Duration]| {
-        println!("{what:34}  {rate:10.0}  {:6.2}  {:6.2}", quantile(waits, 0.5) / 1e3, quantile(waits, 0.99) / 1e3);
-    };
-    row("set_power, 64 clients", rate, &mut both.waits[1]);
-    row("get_device, nobody writes", f64::from(READS), &mut alone.waits[0]);
-    row("get_device while they write", f64::from(READS), &mut both.waits[0]);
-    Ok(Missed::new())
+fn phones() -> impl Iterator<Item = String> {
+    let phones: Vec<_> = Sim::new(1, replica::DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
+    phones.into_iter().map(|id| id.as_str().to_owned())
+}
+
+fn accept(postgres: &Postgres, server: &Server, requests: &dyn Fn() -> Vec<u8>) -> Result<Accepted> {
+    let form = ask(server, &requests())?.form()?.of_any_length();
+    let log = || postgres.count("SELECT (pg_current_wal_lsn() - '0/0')::bigint");
+    let (log_before, service_before, server_before, begun) = (log(), server.cpu()?, postgres.cpu()?, Instant::now());
+    let stream = Stream { requests, form, connections: CLIENTS };
+    let waits = load(server, &stream, SPAN, PAUSE)?.waits;
+    server.rest()?;
+    let tasks = waits.len() as f64;
+    Ok(Accepted {
+        rate: tasks / SPAN.as_secs_f64(),
+        waits,
+        ended_after: begun.elapsed().as_secs_f64() / SPAN.as_secs_f64(),
+        service_micros: (server.cpu()? - service_before).as_secs_f64() * 1e6 / tasks,
+        server_micros: (postgres.cpu()? - server_before).as_secs_f64() * 1e6 / tasks,
+        log_bytes: (log() - log_before) as f64 / tasks,
+    })
+}
+
+fn print(rounds: &mut [Vec<Accepted>]) -> Missed {
+    println!("                                     of      all ended  CPU µs a task:          log bytes");
+    println!("             a second  p50 ms  p99 ms  SQLite  after    service  PostgreSQL  a task");
+    let mut missed = Missed::new();
+    for (n, name) in WAYS.iter().enumerate() {
+        let of = |figure: &dyn Fn(&[Accepted]) -> f64| median(rounds.iter().map(|round| figure(round)).collect());
+        let (rate, ended) = (of(&|round| round[n].rate), of(&|round| round[n].ended_after));
+        let of_sqlite = of(&|round| round[n].rate / round[0].rate);
+        let (service, server) = (of(&|round| round[n].service_micros), of(&|round| round[n].server_micros));
+        let log = of(&|round| round[n].log_bytes);
+        let mut waits: Vec<_> = rounds.iter_mut().flat_map(|round| std::mem::take(&mut round[n].waits)).collect();
+        let (p50, p99) = (quantile(&mut waits, 0.5) / 1e3, quantile(&mut waits, 0.99) / 1e3);
+        println!(
+            "{name:10}  {rate:9.0}  {p50:6.2}  {p99:6.2}  {of_sqlite:6.2}  {ended:5.2}    {service:7.0}  {server:10.0}  {log:6.0}"
+        );
+        if n == 1 {
+            check(
+                &mut missed,
+                of_sqlite >= OF_SQLITE_MIN,
+                format!("{name}: {of_sqlite:.2} of SQLite, at least {OF_SQLITE_MIN}"),
+            );
+            check(&mut missed, log <= LOG_MAX, format!("{name}: {log:.0} bytes of log a task, at most {LOG_MAX}"));
+        }
+    }
+    missed
+}
+
+fn check(missed: &mut Missed, is_kept: bool, line: String) {
+    if !is_kept {
+        missed.push(line);
+    }
 }
