@@ -1,6 +1,6 @@
 //! Commands of cargo and of other programs.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -47,4 +47,12 @@ pub(crate) fn has(subcommand: &str) -> bool {
 pub(crate) fn runs(program: &str, arguments: &[&str]) -> bool {
     let quiet = || Stdio::null();
     Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status().is_ok_and(|status| status.success())
+}
+
+/// Returns its output.
+pub(crate) fn must(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(output.status.success(), "{command:?} failed; the reason is above");
+    Ok(String::from_utf8(output.stdout)?)
 }

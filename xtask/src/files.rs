@@ -1,6 +1,6 @@
 //! The files of a checkout.
 
-use crate::python::must;
+use crate::cargo::must;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;

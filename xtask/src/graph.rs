@@ -3,8 +3,8 @@
 //! Dependencies of tests are not part of the build. They count if they name a version, because a
 //! registry must have that first; a path alone is enough for tests.
 
+use crate::cargo::must;
 use crate::modules;
-use crate::python::must;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -10,14 +10,12 @@ mod bench;
 mod cargo;
 mod contract;
 mod crates;
-mod deny;
 mod drill;
 mod files;
 mod r#gen;
 mod graph;
 mod modules;
 mod package;
-mod python;
 mod rules;
 mod test;
 mod tokens;
@@ -55,9 +53,6 @@ enum Verb {
     Contract(GateCommand),
     /// Print the crates and their dependencies; fails if a rule of the architecture is broken
     Graph,
-    /// Check advisories, licences, versions and sources of all packages in Cargo.lock against
-    /// deny.toml; needs Python, git, tar and xz
-    Deny,
     /// Check everything that must pass: format, lints, crate graph, packages, generated files,
     /// contract, tests, dependencies and pages; ends with the times, what was left out, and a
     /// count
@@ -90,7 +85,6 @@ fn main() -> Result<()> {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Contract(command) => contract::run(&root(), &command),
         Verb::Graph => graph::run(&root()),
-        Verb::Deny => deny::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Walk { page } => walk::run(&root(), page.as_deref()),
         Verb::Doc => {

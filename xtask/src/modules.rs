@@ -7,7 +7,8 @@
 //! not count.
 
 use crate::files::list_files;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -16,6 +17,9 @@ type Names = Vec<String>;
 type Modules = BTreeMap<Names, Module>;
 type Graph = BTreeMap<Names, BTreeSet<Names>>;
 
+/// The tokens before code that does not count.
+const FOREIGN: [&[&str]; 2] = [&["quote", "!"], &["#", "(", "cfg", "(", "test", ")", ")", "mod", "tests"]];
+
 #[derive(Default)]
 struct Module {
     used: BTreeSet<Names>,
@@ -23,6 +27,7 @@ struct Module {
     imports: BTreeMap<String, Names>,
 }
 
+/// Returns the modules of each parent that are in circles.
 pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
     let mut modules = Modules::new();
     for file in list_files(package)?.into_iter().filter(|file| file.starts_with("src")) {
@@ -32,8 +37,8 @@ pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
             continue;
         }
         path.retain(|part| part != "lib" && part != "main");
-        let text = fs::read_to_string(package.join(&file)).with_context(|| file.display().to_string())?;
-        add(&mut modules, path, &text.replace("r#", ""));
+        let text = fs::read_to_string(package.join(&file))?;
+        add(&mut modules, path, &text).with_context(|| file.display().to_string())?;
     }
     Ok(circles_of(&modules))
 }
@@ -43,17 +48,11 @@ fn circles_of(modules: &Modules) -> Vec<Vec<String>> {
     let uses: Graph = modules.iter().map(|(path, module)| (path.clone(), resolved(module))).collect();
     let parents: BTreeSet<&[String]> = uses.keys().filter_map(|path| Some(path.split_last()?.1)).collect();
     let shown = |path: &Names| if path.is_empty() { "the root".to_owned() } else { path.join("::") };
-    let mut circles = Vec::new();
-    for parent in parents {
+    let circle = |parent: &[String]| {
         let graph = below(parent, &uses);
-        let mut left: Vec<&Names> = graph.keys().filter(|path| reach(&graph, path).contains(*path)).collect();
-        while let Some(first) = left.first().copied() {
-            let meets = |path: &Names| reach(&graph, first).contains(path) && reach(&graph, path).contains(first);
-            circles.push(left.iter().filter(|path| meets(path)).map(|path| shown(path)).collect());
-            left.retain(|path| !meets(path));
-        }
-    }
-    circles
+        graph.keys().filter(|path| reach(&graph, path).contains(*path)).map(shown).collect::<Vec<_>>()
+    };
+    parents.into_iter().map(circle).filter(|circle| !circle.is_empty()).collect()
 }
 
 /// Includes `parent`'s own code.
@@ -68,13 +67,11 @@ fn below(parent: &[String], uses: &Graph) -> Graph {
     graph
 }
 
-fn reach(graph: &Graph, from: &Names) -> BTreeSet<Names> {
-    let mut reached = BTreeSet::new();
-    let mut open: Vec<&Names> = graph.get(from).into_iter().flatten().collect();
+fn reach<'g>(graph: &'g Graph, from: &'g Names) -> BTreeSet<&'g Names> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(next) = open.pop() {
-        if reached.insert(next.clone()) {
-            open.extend(graph.get(next).into_iter().flatten());
-        }
+        let used = graph.get(next).into_iter().flatten();
+        open.extend(used.filter(|next| reached.insert(*next)));
     }
     reached
 }
@@ -97,74 +94,73 @@ fn depth(modules: &Modules, path: &[String]) -> usize {
     (1..=path.len()).rev().find(|depth| modules.contains_key(&path[..*depth])).unwrap_or(0)
 }
 
-fn add(modules: &mut Modules, own: Names, text: &str) {
+fn add(modules: &mut Modules, own: Names, text: &str) -> Result<()> {
+    let mut tokens = Vec::new();
+    flatten(text.parse().map_err(|error| anyhow!("{error}"))?, &mut tokens);
     let module = modules.entry(own.clone()).or_default();
-    let (imports, code) = statements(text);
-    let mut exported = BTreeSet::new();
-    for statement in imports {
-        let (head, tree) = statement.split_once("use ").unwrap_or_default();
-        for (name, path) in leaves(&own, tree) {
-            if head.is_empty() {
-                module.used.insert(path.clone());
-            } else {
-                exported.insert(name.clone());
+    let (mut exported, mut at) = (BTreeSet::new(), 0);
+    while let Some(token) = tokens.get(at) {
+        let before = at.checked_sub(1).map_or(";", |before| &tokens[before]);
+        if token == "use" && before != "+" {
+            let length = tokens[at..].iter().take_while(|token| *token != ";").count();
+            for (name, path) in leaves(&own, &tokens[at + 1..at + length]) {
+                if ["pub", ")"].contains(&before) {
+                    exported.insert(name.clone());
+                } else {
+                    module.used.insert(path.clone());
+                }
+                module.imports.insert(name, path);
             }
-            module.imports.insert(name, path);
+            at += length;
+        } else if is_word(token) && !["::", ".", "mod"].contains(&before) {
+            let further = tokens[at + 1..]
+                .chunks(2)
+                .take_while(|pair| pair[0] == "::" && pair.get(1).is_some_and(|part| is_word(part)));
+            let path: Names = [token].into_iter().chain(further.map(|pair| &pair[1])).cloned().collect();
+            if path.len() > 1 || exported.contains(token) {
+                module.used.insert(absolute(&own, &path));
+            }
         }
+        at += 1;
     }
-    let tokens = tokens(&code);
-    for (at, token) in tokens.iter().enumerate() {
-        let before = at.checked_sub(1).map_or("", |before| tokens[before]);
-        if !is_word(token) || ["::", ".", "mod"].contains(&before) {
-            continue;
-        }
-        let further = tokens[at + 1..]
-            .chunks(2)
-            .take_while(|pair| pair[0] == "::" && pair.get(1).is_some_and(|part| is_word(part)));
-        let path: Vec<&str> = [*token].into_iter().chain(further.map(|pair| pair[1])).collect();
-        if path.len() > 1 || exported.contains(*token) {
-            module.used.insert(absolute(&own, &path));
+    Ok(())
+}
+
+/// Appends the tokens without literals. All but braces become parentheses.
+fn flatten(stream: TokenStream, tokens: &mut Names) {
+    for tree in stream {
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = if group.delimiter() == Delimiter::Brace { ("{", "}") } else { ("(", ")") };
+                let is_foreign = FOREIGN
+                    .iter()
+                    .any(|before| tokens.len() >= before.len() && tokens[tokens.len() - before.len()..] == **before);
+                tokens.push(open.to_owned());
+                if !is_foreign {
+                    flatten(group.stream(), tokens);
+                }
+                tokens.push(close.to_owned());
+            }
+            TokenTree::Ident(name) => tokens.push(name.to_string().trim_start_matches("r#").to_owned()),
+            TokenTree::Punct(sign) => match tokens.last_mut() {
+                Some(last) if last == ":" && sign.as_char() == ':' => last.push(':'),
+                _ => tokens.push(sign.as_char().to_string()),
+            },
+            TokenTree::Literal(_) => {}
         }
     }
 }
 
-fn statements(text: &str) -> (Vec<String>, String) {
-    let text = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
-    let (mut imports, mut code) = (Vec::<String>::new(), String::new());
-    let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-    while let Some(line) = lines.next() {
-        let begin = line.trim_start();
-        let indent = &line[..line.len() - begin.len()];
-        let is_import = begin.split_once("use ").is_some_and(|(head, _)| {
-            head.is_empty() || head == "pub " || (head.starts_with("pub(") && head.ends_with(") "))
-        });
-        if is_import {
-            let mut statement = begin.to_owned();
-            while !statement.contains(';') {
-                let Some(line) = lines.next() else { break };
-                statement.push_str(line);
-            }
-            imports.push(statement);
-        } else {
-            code.push_str(line);
-            code.push('\n');
-        }
-        if line.ends_with("quote! {") {
-            lines.by_ref().find(|line| line.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}')));
-        }
-    }
-    (imports, code)
-}
-
-fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
-    let mut found = Vec::new();
-    let (mut bases, mut path, mut name) = (Vec::new(), Vec::new(), None);
-    let mut renames = false;
-    for token in tokens(tree) {
-        match token {
+/// Returns the names that an import brings, with their paths.
+fn leaves(own: &[String], tree: &[String]) -> Vec<(String, Names)> {
+    let (mut found, mut bases, mut path) = (Vec::new(), Vec::new(), Names::new());
+    let (mut name, mut renames) = (None, false);
+    let end = ",".to_owned();
+    for token in tree.iter().chain([&end]) {
+        match token.as_str() {
             "::" => {}
             "{" => bases.push(path.clone()),
-            "," | "}" | ";" => {
+            "," | "}" => {
                 found.extend(name.take().map(|name| (name, absolute(own, &path))));
                 path = bases.last().cloned().unwrap_or_default();
                 if token == "}" {
@@ -172,11 +168,11 @@ fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
                 }
             }
             "as" => renames = true,
-            "self" if !path.is_empty() => name = path.last().map(|part| (*part).to_owned()),
+            "self" if !path.is_empty() => name = path.last().cloned(),
             _ => {
-                name = Some(token.to_owned());
+                name = Some(token.clone());
                 if !std::mem::take(&mut renames) {
-                    path.push(token);
+                    path.push(token.clone());
                 }
             }
         }
@@ -184,31 +180,12 @@ fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
     found
 }
 
-fn absolute(own: &[String], path: &[&str]) -> Names {
-    let ups = path.iter().take_while(|part| **part == "super").count();
-    let base = match path.first() {
-        Some(&"crate") => &[],
-        _ => &own[..own.len().saturating_sub(ups)],
-    };
-    let rest = path.iter().filter(|part| !["crate", "self", "super"].contains(part));
-    base.iter().cloned().chain(rest.map(|part| (*part).to_owned())).collect()
-}
-
-fn tokens(code: &str) -> Vec<&str> {
-    let mut tokens = Vec::new();
-    let mut rest = code.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let end = if rest.starts_with("::") {
-            2
-        } else if is_word(rest) {
-            rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
-        tokens.push(&rest[..end]);
-        rest = rest[end..].trim_start();
-    }
-    tokens
+fn absolute(own: &[String], path: &[String]) -> Names {
+    let ups = path.iter().take_while(|part| *part == "super").count();
+    let base =
+        if path.first().is_some_and(|first| first == "crate") { &[] } else { &own[..own.len().saturating_sub(ups)] };
+    let rest = path.iter().filter(|part| !["crate", "self", "super"].contains(&part.as_str()));
+    base.iter().chain(rest).cloned().collect()
 }
 
 fn is_word(token: &str) -> bool {
@@ -222,7 +199,8 @@ mod tests {
     fn find_planted(files: &[(&str, &str)]) -> String {
         let mut modules = Modules::new();
         for (path, text) in files {
-            add(&mut modules, path.split_terminator('/').map(str::to_owned).collect(), text);
+            let path = path.split_terminator('/').map(str::to_owned).collect();
+            add(&mut modules, path, text).expect("it is Rust");
         }
         circles_of(&modules).iter().map(|circle| circle.join(" ")).collect::<Vec<_>>().join("; ")
     }

@@ -5,8 +5,7 @@
 //! paths of this machine, and every date is that of the commit. Only fetching uses the network, and
 //! installing the two tools, if the right versions are not on PATH.
 
-use crate::cargo::{cargo, step};
-use crate::python::must;
+use crate::cargo::{cargo, must, step};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::env;

@@ -9,9 +9,8 @@
 //! * `missing` is the output of the compiler at that point, and `mistake:RIGHT:WRONG` its output
 //!   for such a slip in the edit before.
 
-use crate::cargo::WRAPPER;
+use crate::cargo::{WRAPPER, must};
 use crate::files::list_files;
-use crate::python::must;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -4,12 +4,11 @@
 use super::build::Executable;
 use super::step::{Ran, Step};
 use crate::cargo::{WRAPPER, count};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// These tests mostly wait for the programs that they start: what each lane runs, with the
 /// arguments that choose tests.
@@ -23,7 +22,7 @@ const WAITING: [&[(&str, &[&str])]; 3] = [
 const THREADS_WAITING: [usize; 3] = [5, 5, 2];
 
 /// A longer run has hung.
-const PATIENCE: Duration = Duration::from_mins(20);
+const PATIENCE: &str = "20m";
 
 /// A test that cannot do anything on this machine prints this before the reason.
 const LEFT_OUT: &str = "left out: ";
@@ -71,26 +70,15 @@ fn execute(root: &Path, executable: &Executable, (name, extent): (&str, Extent))
     let Extent { nice, threads, chosen } = extent;
     let log = path.with_extension(format!("{}.log", chosen.len()));
     let output = File::create(&log).with_context(|| log.display().to_string())?;
-    let mut command = Command::new("nice");
-    command.args(["-n", nice]).arg(path);
+    let mut command = Command::new("timeout");
+    command.args([PATIENCE, "nice", "-n", nice]).arg(path);
     // Only with this variable, the harness of a stable compiler says how long each test takes.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time", "--show-output"]);
     command.args(["--test-threads", &threads.to_string()]).args(chosen).current_dir(root.join(folder));
     command.env_remove(WRAPPER).env("CARGO", env!("CARGO")).env("CARGO_MANIFEST_DIR", folder);
-    let mut child = command.stdout(output.try_clone()?).stderr(output).spawn().with_context(|| name.to_owned())?;
-    let begin = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if begin.elapsed() > PATIENCE {
-            child.kill()?;
-            let said = fs::read(&log)?;
-            bail!("{}\n{name} was ended after {PATIENCE:?}", String::from_utf8_lossy(&said));
-        }
-        thread::sleep(Duration::from_millis(20));
-    };
+    let status = command.stdout(output.try_clone()?).stderr(output).status().with_context(|| name.to_owned())?;
     let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    ensure!(status.code() != Some(124), "{said}\n{name} was ended after {PATIENCE}");
     Ran::read(name, &said, status.success())
 }
 
