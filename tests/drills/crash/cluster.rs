@@ -3,7 +3,6 @@
 //! Then the drill measures for how long clients get no answer when the leader ends.
 
 mod books;
-mod loss;
 mod replica;
 mod takeover;
 mod takings;
@@ -37,7 +36,6 @@ use toolwarrant_base::random::SplitMix;
 #[serde(deny_unknown_fields)]
 struct ClusterOptions {
     replicas: u64,
-    standby: String,
     writes: u64,
     kills: u64,
     stops: u64,
@@ -107,18 +105,6 @@ async fn drill(options: ClusterOptions) {
         return;
     };
     cluster.load.allow_every(PAUSE);
-    if options.standby == "asynchronous" {
-        let noticed = loss::lose(&mut cluster, &options).await;
-        println!(
-            "{noticed} of {} failovers that lost something were noticed by the next leader, before anything was sent",
-            options.failovers
-        );
-        println!("{} writes, {} s", cluster.load.count_acknowledged(), begun.elapsed().as_secs());
-        let unsound = cluster.stop_all().await;
-        assert_eq!((noticed, unsound), (options.failovers, 0), "seed {}", options.seed);
-        cluster.remove_files();
-        return;
-    }
     let spoilt = cluster.pads.spoil(options.seed).await;
     let (operates, goes_on) = watch::channel(true);
     let operator = tokio::spawn(Takings::new(&cluster, options.seed).work(goes_on));
@@ -175,7 +161,7 @@ async fn call_any(
 impl Cluster {
     /// Returns `None` if PostgreSQL is not installed. The clients do not wish yet.
     async fn start(options: &ClusterOptions) -> Option<Self> {
-        let ClusterOptions { replicas: count, writes, seed, ref before, ref standby, .. } = *options;
+        let ClusterOptions { replicas: count, writes, seed, ref before, .. } = *options;
         let (mut home, mut journal) =
             (TempDir::with_prefix("pg-").expect("a folder"), TempDir::new().expect("a folder"));
         // The servers run as another user.
@@ -184,7 +170,7 @@ impl Cluster {
         home.disable_cleanup(true);
         journal.disable_cleanup(true);
         println!("logs: {}; journal: {}", home.path().display(), journal.path().display());
-        let servers = PostgresPair::start(home.path(), standby == "synchronous").await.expect("the servers start")?;
+        let servers = PostgresPair::start(home.path()).await.expect("the servers start")?;
         let pads = Pads::start(writes.min(PADS_MAX), journal).await;
         let config = pads.configure("");
         let mut replicas = Vec::new();

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
-pub(super) const CLIENTS: usize = 64;
+const CLIENTS: usize = 64;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -313,10 +313,6 @@ impl Load {
                 sleep(time).await;
             }
         });
-    }
-
-    pub(super) fn allow(&self, wishes: usize) {
-        self.shared.more.add_permits(wishes);
     }
 
     pub(super) fn satisfy(&self) {

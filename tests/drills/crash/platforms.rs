@@ -67,13 +67,6 @@ impl Pads {
         self.folder.path().join("journal.jsonl")
     }
 
-    pub(super) fn read_writes(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.journal()).expect("the double's journal");
-        let endpoints = WRITES.map(|endpoint| format!("\"endpoint\":\"{endpoint}\""));
-        let is_one = |line: &&str| endpoints.iter().any(|endpoint| line.contains(endpoint));
-        text.lines().filter(is_one).map(str::to_owned).collect()
-    }
-
     /// Returns the pad that no client writes to.
     pub(super) fn operators(&self) -> &str {
         &self.codes[0]

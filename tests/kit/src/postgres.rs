@@ -103,24 +103,22 @@ impl TestPostgres {
     }
 }
 
-/// Two servers, one of which is the standby of the other.
+/// Two servers, one of which is the synchronous standby of the other.
 #[derive(Debug)]
 pub struct PostgresPair {
     servers: [Server; 2],
     replication: [LinkRelay; 2],
     primary: usize,
-    /// The primary acknowledges a commit only after the standby has it.
-    is_synchronous: bool,
 }
 
 impl PostgresPair {
     /// Returns `None` if PostgreSQL is not installed.
-    pub async fn start(folder: &Path, is_synchronous: bool) -> Result<Option<Self>> {
+    pub async fn start(folder: &Path) -> Result<Option<Self>> {
         let Some(programs) = programs() else { return Ok(None) };
         let [a, b] = ["a", "b"].map(|name| Server::make(programs.clone(), folder.join(name)));
         let servers = [a?, b?];
         let [a, b] = servers.each_ref().map(|server| LinkRelay::start(socket(&server.folder)));
-        let mut pair = Self { servers, replication: [a.await?, b.await?], primary: 0, is_synchronous };
+        let mut pair = Self { servers, replication: [a.await?, b.await?], primary: 0 };
         pair.servers[0].run("initdb", &INIT)?;
         pair.begin(0).await?;
         pair.remake_standby().await?;
@@ -146,23 +144,14 @@ impl PostgresPair {
 
     /// Makes no checkpoint, and does not wait for the standby.
     pub async fn restart_immediately(&mut self) -> Result<()> {
-        self.end_primary()?;
+        self.servers[self.primary].end()?;
         self.begin(self.primary).await
     }
 
     pub async fn fail_over(&mut self) -> Result<()> {
-        self.end_primary()?;
-        self.promote().await
-    }
-
-    pub fn end_primary(&mut self) -> Result<()> {
-        self.servers[self.primary].end()
-    }
-
-    pub async fn promote(&mut self) -> Result<()> {
-        let standby = 1 - self.primary;
-        self.servers[standby].query("SELECT pg_promote()").await?;
-        self.primary = standby;
+        self.servers[self.primary].end()?;
+        self.primary = 1 - self.primary;
+        self.servers[self.primary].query("SELECT pg_promote()").await?;
         Ok(())
     }
 
@@ -206,7 +195,7 @@ impl PostgresPair {
             "wal_keep_size=256MB".to_owned(),
             format!("primary_conninfo=host=127.0.0.1 port={upstream} user=tests"),
             format!("cluster_name={}", ["a", "b"][server]),
-            format!("synchronous_standby_names={}", if self.is_synchronous { "a,b" } else { "" }),
+            "synchronous_standby_names=a,b".to_owned(),
         ];
         let server = &mut self.servers[server];
         server.begin(&settings)?;

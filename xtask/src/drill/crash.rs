@@ -40,10 +40,6 @@ pub(crate) struct Load {
 /// The faults of a cluster.
 #[derive(clap::Args)]
 struct ClusterFaults {
-    /// The standby that takes the place of the server at a failover. An asynchronous one loses
-    /// something each time, and there are no other faults
-    #[arg(long, default_value = "synchronous", value_parser = ["synchronous", "asynchronous"], requires = "replicas")]
-    standby: String,
     /// Replicas that stand still for 1 to 60 seconds
     #[arg(long, default_value_t = 30, requires = "replicas")]
     stops: u64,
@@ -79,9 +75,9 @@ pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
     let options = match replicas {
         Some(replicas) => {
             let (writes, kills) = (writes.unwrap_or(10_000), kills.unwrap_or(100));
-            let ClusterFaults { standby, stops, cuts, restarts, failovers, rolls, gaps, before, takeovers } = faults;
+            let ClusterFaults { stops, cuts, restarts, failovers, rolls, gaps, before, takeovers } = faults;
             let before = before.as_ref().map(fs::canonicalize).transpose()?;
-            json!({"replicas": replicas, "standby": standby, "writes": writes, "kills": kills, "stops": stops, "cuts": cuts,
+            json!({"replicas": replicas, "writes": writes, "kills": kills, "stops": stops, "cuts": cuts,
                    "restarts": restarts, "failovers": failovers, "rolls": rolls, "gaps": gaps, "before": before, "takeovers": takeovers, "seed": seed})
         }
         None => {

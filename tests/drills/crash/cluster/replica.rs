@@ -130,10 +130,6 @@ impl Replica {
         self.ends_as_leader.load(Relaxed)
     }
 
-    pub(super) fn log(&self) -> String {
-        fs::read_to_string(self.home.join("log")).unwrap_or_default()
-    }
-
     pub(super) async fn readiness(&self) -> Option<HttpAnswer> {
         timeout(PATIENCE, get(&format!("http://{}/readyz", self.monitor))).await.ok()?.ok()
     }

@@ -171,7 +171,7 @@ async fn a_cool_down_that_begins_while_an_acceptance_waits_for_the_target_is_kep
 async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(mut pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let Some(mut pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
     let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;

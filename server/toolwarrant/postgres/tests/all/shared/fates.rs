@@ -33,7 +33,7 @@ async fn names(store: &Postgres) -> Vec<String> {
 async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_has_it_and_else_ends_the_process() {
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let Some(pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
     let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
@@ -66,7 +66,7 @@ async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_ha
 async fn a_start_that_cannot_note_a_death_for_want_of_the_standby_says_so_and_leads_once_it_is_back() {
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let Some(pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
     let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let former = Some(claim(&address, run("one", KEY)).await.epoch);

@@ -133,7 +133,7 @@ async fn a_write_that_the_server_refuses_for_a_fault_of_its_own_is_shown() {
 async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_it_waits_for() {
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let Some(pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
     let address = Address::from(pair.url());
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
