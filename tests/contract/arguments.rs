@@ -69,7 +69,7 @@ fn properties(schema: &str) -> Vec<String> {
 }
 
 /// Generates objects that mostly fit `schema` and often just miss it. Some have one of `strangers`.
-fn objects(schema: &Value, strangers: Vec<String>) -> BoxedStrategy<Map<String, Value>> {
+pub(super) fn objects(schema: &Value, strangers: Vec<String>) -> BoxedStrategy<Map<String, Value>> {
     let properties = schema["properties"].as_object().expect("properties");
     let mut members = Just(Map::new()).boxed();
     for (name, property) in properties {

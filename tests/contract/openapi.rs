@@ -1,7 +1,14 @@
 //! The OpenAPI documents of `/v1` of both services.
 
+use super::arguments::objects;
 use crate::harness::shop::CATALOGUE as SHOP;
+use crate::harness::signed::Signed;
+use crate::harness::writes::phone;
+use crate::harness::{base_tools, cast};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
+use cloudphone::platforms::simulator::CAST;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -261,4 +268,71 @@ fn derived_results_of_two_resources_have_different_fields() {
     };
     assert!(result("print_page").contains(&"printer_id".to_owned()));
     assert!(result("fill_tray").contains(&"tray_id".to_owned()));
+}
+
+/// Most of the drawn arguments fit their schemas, and some just miss them.
+#[tokio::test]
+async fn an_answer_has_the_status_the_headers_and_the_body_of_its_operation() {
+    let [(_, contract, document), _] = both();
+    let (server, key, _) = cast().await;
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let (mut statuses, mut task_id) = (BTreeSet::new(), json!(format!("task_{}", "0".repeat(32))));
+    for tool in base_tools(&PHONES) {
+        let (_, twin, operation) =
+            operations(&contract, &document).find(|(known, ..)| known.name == tool.name).expect("a twin");
+        let schema: Value = serde_json::from_str(tool.input_schema).expect("JSON");
+        let drawn = objects(&schema, vec!["toolCallId".to_owned()]);
+        for n in 0..100 {
+            let mut arguments = drawn.new_tree(&mut runner).expect("arguments").current();
+            let ids = [("device_id", json!(phone(1 + n % CAST.len() as u32))), ("task_id", task_id.clone())];
+            let ids = ids.into_iter().filter(|_| n % 5 > 0);
+            // The clock stands still, so no answer may be held.
+            for (name, value) in ids.chain([("wait_seconds", json!(0))]) {
+                if schema["properties"].get(name).is_some() {
+                    arguments.insert(name.to_owned(), value);
+                }
+            }
+            let request =
+                signed_request(server.sign(&key, tool.http.as_ref().expect("a twin").method, ""), twin, arguments);
+            let request = match n {
+                0 => request.header("x-signature", "-"),
+                1 => Signed { method: "PATCH", ..request },
+                2 if twin.has_body() => request.body(json!({})).header("content-type", "text/plain"),
+                _ => request,
+            };
+            let answer = server.v1(&request).await;
+            let about = format!("{} {} {}: {answer:?}", request.method, request.target, request.body);
+            let response = resolve(&document, &operation["responses"][answer.status.to_string()]);
+            let media = &response["content"]["application/json"];
+            assert!(media.is_object() && answer.header("content-type") == Some("application/json"), "{about}");
+            let fits = validator(&document, &media["schema"]);
+            fits.validate(&answer.body).unwrap_or_else(|wrong| panic!("{wrong}: {about}"));
+            for name in ["X-Request-Id", "Retry-After", "Location", "Allow"] {
+                let header = resolve(&document, &response["headers"][name]);
+                let is_sent = answer.header(&name.to_lowercase()).is_some();
+                assert!(if is_sent { header.is_object() } else { header["required"] != true }, "{name}: {about}");
+            }
+            statuses.insert(answer.status);
+            task_id = answer.body.get("task_id").cloned().unwrap_or(task_id);
+        }
+    }
+    assert_eq!(statuses, BTreeSet::from([200, 201, 202, 400, 401, 404, 405, 409, 415]));
+}
+
+fn signed_request(mut request: Signed, twin: &Http, mut arguments: Map<String, Value>) -> Signed {
+    let encoded = |value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>()
+    };
+    request.target.clone_from(&twin.path);
+    for name in twin.parameters() {
+        let id = arguments.shift_remove(name).unwrap_or_default();
+        request.target = request.target.replace(&format!("{{{name}}}"), &encoded(&id));
+    }
+    if twin.has_body() {
+        return request.body(arguments.into());
+    }
+    let members = arguments.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect::<Vec<_>>();
+    request.target = format!("{}?{}", request.target, members.join("&"));
+    request
 }
