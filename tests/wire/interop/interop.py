@@ -1,12 +1,12 @@
 """Official clients of the protocol, its conformance suites, the samples of docs/clients.md and an
 editor, against the programs that `cargo test --workspace --no-run` built. `--all` pins each client.
 
-A client is a script beside this one, and lock files pin its packages. It reads its calls, which come
-from the contract, as JSON, and writes lines of JSON: its name, each check, and the reason if it cannot
-speak a revision. Each runs with its own choice of revision; the two official SDKs (with `--all`, each
-client) also run pinned to each revision that the contract serves.
+A client is a program beside this one that calls what it is told, and lock files pin its packages. Each
+runs with its own choice of revision; the two official SDKs (with `--all`, each client) also run pinned
+to each revision that the contract serves.
 """
 
+import http.client
 import json
 import os
 import pathlib
@@ -15,9 +15,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import tomllib
+import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -28,15 +33,16 @@ ALL = "--all" in sys.argv[1:]
 
 # The package changed its name with its second major version.
 SDK_2, SDK_1 = "@modelcontextprotocol/client", "@modelcontextprotocol/sdk"
-# For every script that is not a suite, in addition to a call of each tool.
-WANTED = ["handshake", "tools/list", "invalid_argument", "tools/list of a reader", "wrong secret"]
 AS_IT_COMES = "as it comes"
 # Clients wait most of the time. On an idle machine, the longest takes 20 s.
 AT_ONCE, PATIENCE = 4, 300
 
 RECORD = tomllib.loads((ROOT / "spec/generated/contract.toml").read_text())
-TOOLS = [tool for file in sorted((ROOT / "spec/tools").iterdir()) for tool in tomllib.loads(file.read_text())["tool"]]
+SPECS = [tomllib.loads(file.read_text())["tool"] for file in sorted((ROOT / "spec/tools").iterdir())]
+# The server has no toolset.
+TOOLS = [tool for spec in SPECS for tool in spec if "toolset" not in tool]
 REVISIONS = sorted(RECORD["revision"])
+WRITES = [tool for tool in TOOLS if RECORD["tool"][tool["name"]]["effect"] == "task"]
 LEFT_OUT = tomllib.loads((HERE / "conformance.toml").read_text())["left_out"]
 
 
@@ -68,18 +74,15 @@ class Cell:
         self.client, self.pin, self.checks, self.left_out = name, pin, [], []
         self.revision = self.unspoken = None
 
-    def read(self, line):
-        """Takes a line that is not JSON as a failure."""
+    @contextmanager
+    def check(self, name):
+        """Notes how its block ended; a failure does not keep the next check from running."""
+        why = None
         try:
-            said = json.loads(line)
-        except ValueError:
-            said = {"check": "output", "failure": f"unknown line: {line}"}
-        if "check" in said:
-            self.checks.append((said["check"], said["failure"]))
-        elif "left_out" in said:
-            self.left_out.append((said["left_out"], said["why"]))
-        else:
-            vars(self).update(said)
+            yield
+        except Exception:
+            why = traceback.format_exc()
+        self.checks.append((name, why))
 
     def title(self):
         return f"{self.client}, {self.pin or AS_IT_COMES}"
@@ -123,34 +126,225 @@ class Server:
         self.process.wait()
 
 
-def try_script(command, pin, wanted, server):
-    tools = [
-        {
-            "name": tool["name"],
-            "task": RECORD["tool"][tool["name"]]["effect"] == "task",
-            "examples": [example["arguments"] for example in tool.get("example", [])],
-        }
-        for tool in TOOLS
-    ]
-    plan = {"program": str(PROGRAM), "versions": REVISIONS, "tools": tools, "left_out": LEFT_OUT}
-    plan |= {"url": server.url, "keys": server.keys, "revision": pin}
-    cell = Cell(" ".join(map(str, command[1:])), pin)
-    # Clients must not write data about a user into the user's own folder.
-    environment = {**os.environ, "HOME": str(server.home)}
-    try:
-        ended = subprocess.run(
-            list(map(str, command)), input=json.dumps(plan), capture_output=True, text=True, timeout=PATIENCE, cwd=HERE, env=environment
-        )
-        said, why = ended.stdout, f"{ended.returncode}: {ended.stderr}" if ended.returncode else None
-    except subprocess.TimeoutExpired as late:
-        said, why = (late.stdout or b"").decode(), f"it was ended after {PATIENCE} s"
-    for line in said.splitlines():
-        cell.read(line)
-    cell.checks.append(("its own end", why))
+def expect(wanted, found):
+    if wanted != found:
+        raise ValueError(f"expected {wanted}, found {found}")
+
+
+class Client:
+    """A client as a process; it is killed if it takes too long."""
+
+    def __init__(self, command, plan, home):
+        # Clients must not write data about a user into the user's own folder.
+        environment = {**os.environ, "HOME": str(home)}
+        self.log = open(home / "client-log", "w+")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.log, "text": True}
+        self.process = subprocess.Popen(list(map(str, command)), cwd=HERE, env=environment, **pipes)
+        self.timer = threading.Timer(PATIENCE, self.process.kill)
+        self.timer.start()
+        self.begun = self.ask(plan)
+
+    def ask(self, what):
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise EOFError(f"it has ended:\n{pathlib.Path(self.log.name).read_text()}")
+        return json.loads(line)
+
+    def succeed(self, what):
+        said = self.ask(what)
+        if said.get("error"):
+            raise ValueError(said["error"])
+        return said
+
+    @contextmanager
+    def session(self, **asked):
+        revision = self.succeed(asked)["revision"]
+        try:
+            yield revision
+        finally:
+            self.succeed(None)
+
+    def listed(self):
+        return self.succeed([None, None])["result"]
+
+    def call(self, tool, arguments, structured):
+        """Returns the object in the result, and whether it is an error."""
+        result = self.succeed([tool, arguments])["result"]
+        value, is_error = json.loads(result["content"][0]["text"]), bool(result.get("isError"))
+        expect(value if structured and not is_error else None, result.get("structuredContent"))
+        return value, is_error
+
+    def refuse(self, tool, arguments, code):
+        value, is_error = self.call(tool, arguments, False)
+        expect((True, code), (is_error, value.get("code")))
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.timer.cancel()
+
+
+def try_client(command, over, pin, server):
+    client = Client(command, {"url": server.url, "revision": pin}, server.home)
+    cell = Cell(client.begun["client"] + (f" over {over}" if over else ""), pin)
+    cell.unspoken = client.begun["unspoken"]
     if not cell.unspoken:
-        tried = {check for check, _ in cell.checks}
-        cell.checks += [(name, "was not tried") for name in wanted if name not in tried]
+        try_sessions(client, cell, over, server)
+    client.end()
+    with cell.check("its own end"):
+        expect(0, client.process.returncode)
     return cell
+
+
+def try_sessions(client, cell, over, server):
+    writer, reader = server.keys
+
+    def session(key, is_pair=False):
+        bearer = f"{key['id']}:{key['secret']}"
+        headers = {"X-Api-Key": key["id"], "X-Api-Secret": key["secret"]} if is_pair else {"Authorization": f"Bearer {bearer}"}
+        permission = ["--permission", "device_read"] if key is reader else []
+        command = {"stdio": ["stdio", *permission], "bridge": ["bridge", "--url", server.url]}.get(over)
+        env = {"CLOUDPHONE_KEY": bearer} if over == "bridge" else {}
+        return client.session(headers=headers, command=command and [str(PROGRAM), *command], env=env)
+
+    with cell.check("all that a key may do"), session(writer, is_pair=True) as agreed:
+        with cell.check("handshake"):
+            cell.revision = agreed
+            expect(True, agreed in ([cell.pin] if cell.pin else REVISIONS))
+        try_all(client, cell, agreed >= "2025-06-18")
+    with cell.check("bearer"), session(reader):
+        with cell.check("tools/list of a reader"):
+            expect(set(), {tool["name"] for tool in WRITES} & {tool["name"] for tool in client.listed()})
+        with cell.check("forbidden"):
+            for tool in WRITES:
+                for example in tool["example"]:
+                    client.refuse(tool["name"], example["arguments"], "forbidden")
+    if over != "stdio":
+        with cell.check("wrong secret"):
+            told = ""
+            try:
+                with session({**writer, "secret": reader["secret"]}):
+                    client.listed()
+            except ValueError as error:
+                told = str(error)
+            # Where there is no handshake, some tell the status alone, and over a bridge that nothing was offered.
+            expect(True, bool(re.search("401|unauthenticated|The credentials are|did not offer pinned", told)) or told)
+
+
+def try_all(client, cell, structured):
+    def succeed(tool, arguments):
+        value, is_error = client.call(tool, arguments, structured)
+        expect((False, dict), (is_error, type(value)))
+        return value
+
+    with cell.check("tools/list"):
+        tools = client.listed()
+        expect([tool["name"] for tool in TOOLS], [tool["name"] for tool in tools])
+        for tool in tools:
+            expect("object" if structured else None, (tool.get("outputSchema") or {}).get("type"))
+    tasks = []
+    for tool in TOOLS:
+        with cell.check(tool["name"]):
+            for example in tool.get("example", []):
+                value = succeed(tool["name"], example["arguments"])
+                tasks += [value["task_id"]] if tool in WRITES else []
+    # No example can know the id of a task that exists.
+    with cell.check("the end of each task"):
+        expect(True, bool(tasks))
+        for task in tasks:
+            ended = {"terminal": False}
+            while not ended["terminal"]:
+                ended = succeed("get_task", {"task_id": task, "wait_seconds": 25})
+            expect(True, ended["status"] in ["success", "success_unverified"] or ended)
+    with cell.check("invalid_argument"):
+        client.refuse(TOOLS[0]["name"], {"limits": 1}, "invalid_argument")
+    with cell.check("unknown tool"):
+        expect(-32602, client.ask(["no_such_tool", {}]).get("code"))
+
+
+class Door(BaseHTTPRequestHandler):
+    """Hands each request on with a key, because the suite cannot send one, and notes its revision."""
+
+    def hand_on(self):
+        body = self.rfile.read(int(self.headers["content-length"] or 0))
+        self.server.revisions.add(self.headers["mcp-protocol-version"])
+        onward = http.client.HTTPConnection(self.server.onward)
+        onward.request(self.command, self.path, body, {**self.headers, **self.server.added})
+        answer = onward.getresponse()
+        self.send_response_only(answer.status)
+        for name, value in answer.getheaders():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.read())
+
+    do_GET = do_POST = do_DELETE = do_OPTIONS = hand_on
+
+
+def why_left_out(name):
+    return next((entry["why"] for entry in LEFT_OUT if name in entry["names"]), None)
+
+
+def try_suite(node, suite, pin, server):
+    """Runs all scenarios for servers. What is left out must fail, be skipped or warn; any other must hold."""
+    version = json.loads((HERE / f"node_modules/{suite}/package.json").read_text())["version"]
+    cell = Cell(f"conformance {version}", pin)
+    if pin not in [None, "2025-11-25"] and version.startswith("0.1."):
+        cell.unspoken = "its client offers 2025-11-25 to every server"
+        return cell
+    door = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    key = server.keys[0]
+    door.onward, door.added, door.revisions = server.url.split("/")[2], {"X-Api-Key": key["id"], "X-Api-Secret": key["secret"]}, set()
+    threading.Thread(target=door.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as results:
+        which = ["--spec-version", pin] if pin else []
+        flags = ["server", "--url", f"http://127.0.0.1:{door.server_port}/mcp", "--suite", "all", "--output-dir", results, *which]
+        # Its status says whether all is well with a server that has everything.
+        ended = subprocess.run([node, HERE / f"node_modules/{suite}/dist/index.js", *flags], capture_output=True, text=True, timeout=PATIENCE)
+        folders = sorted(pathlib.Path(results).iterdir())
+        for folder in folders:
+            scenario = re.sub(r"^server-|-\d{4}-\d\d-\d\dT[^T]*$", "", folder.name)
+            # A scenario that broke off has no checks.
+            file = folder / "checks.json"
+            wrong = judge(cell, scenario, json.loads(file.read_text()) if file.exists() else [])
+            if wrong is not None:
+                cell.checks.append((scenario, "\n".join(wrong) or None))
+    door.shutdown()
+    if not folders:
+        cell.checks.append(("its results", ended.stderr))
+    elif not cell.checks:
+        cell.unspoken = "none of its scenarios for that revision applies"
+    elif pin:
+        cell.checks.append(("handshake", None if pin in door.revisions else f"it spoke {door.revisions}"))
+    return cell
+
+
+def judge(cell, scenario, checks):
+    """Returns what is wrong, or None if nothing of the scenario applies."""
+
+    def held(check):
+        return check["status"] in ["SUCCESS", "INFO"]
+
+    def told(check):
+        return f"{check['id']}: {check['status']}: {check.get('errorMessage')}"
+
+    # This check judges every answer, also to a request for what the server does not offer.
+    own = [check for check in checks if check["id"] != "wire-schema-valid"]
+    broken = [check for check in checks if not held(check)]
+    always = [told(check) for check in broken if check not in own]
+    some = any(check["status"] == "SUCCESS" for check in own)
+    if why := why_left_out(scenario):
+        if some and all(map(held, own)):
+            return ["it holds: it is to be left out no longer"]
+        cell.left_out.append((scenario, why))
+        return always or None
+    excused = [check for check in broken if check in own and why_left_out(check["id"])]
+    cell.left_out += [(check["id"], why_left_out(check["id"])) for check in excused]
+    wrong = [told(check) for check in broken if check not in excused]
+    if not some and not wrong:
+        return None if excused else ["no check of its own was made"]
+    return wrong
 
 
 PATIENT = """
@@ -220,27 +414,22 @@ def check_editor():
 
 def main():
     passed = check_editor()
-    wanted = WANTED + [tool["name"] for tool in TOOLS]
-    without_key = [check for check in wanted if check != "wrong secret"]
     pythons, js = {major: python(f"python-{major}") for major in [2, 1]}, node()
-    scripts = []
-    for major, interpreter in pythons.items():
-        scripts.append(([interpreter, "client.py"], wanted, major == 2))
-        scripts.append(([interpreter, "client.py", "stdio"], without_key, major == 2))
-    scripts += [([js, "client.mjs", package], wanted, package == SDK_2) for package in [SDK_2, SDK_1]]
-    scripts += [([js, "client.mjs", SDK_2, bridge], wanted, False) for bridge in ["mcp-remote", "cloudphone bridge"]]
-    scripts += [([js, "client.mjs", package, "cloudphone stdio"], without_key, False) for package in [SDK_2, SDK_1]]
-    scripts.append(([js, "inspector.mjs"], wanted, False))
+    clients = [([pythons[major], "client.py"], over, major == 2) for major in [2, 1] for over in [None, "stdio"]]
+    scripts = [([js, "client.mjs", package], package == SDK_2) for package in [SDK_2, SDK_1]]
+    clients += [(script, over, is_2 and not over) for script, is_2 in scripts for over in [None, "stdio"]]
+    clients.append(([js, "client.mjs", SDK_2], "bridge", False))
+    works = [(lambda pin, server, work=work: try_client(*work, pin, server), is_official) for *work, is_official in clients]
     # The second suite has scenarios for more revisions.
     suites = ["@modelcontextprotocol/conformance", "conformance-next"]
-    scripts += [([js, "conformance.mjs", suite], [], False) for suite in suites]
+    works += [(lambda pin, server, suite=suite: try_suite(js, suite, pin, server), False) for suite in suites]
     jobs = []
-    for row, (command, checks, is_official) in enumerate(scripts):
+    for row, (work, is_official) in enumerate(works):
         for pin in [None, *(REVISIONS if ALL or is_official else [])]:
-            jobs.append((row, lambda server, work=(command, pin, checks): try_script(*work, server)))
+            jobs.append((row, lambda server, work=work, pin=pin: work(pin, server)))
     for language, interpreters in [("Python", pythons), ("TypeScript", {2: js, 1: js})]:
         for major, interpreter in interpreters.items():
-            row = len(scripts) + len(jobs)
+            row = len(works) + len(jobs)
             jobs.append((row, (language, major, interpreter)))
 
     def work(job):
