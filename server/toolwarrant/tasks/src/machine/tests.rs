@@ -1,15 +1,13 @@
-//! The decision table, row by row.
+//! The machine, event by event.
 
 use super::super::task::{Probe, TaskPolicy};
 use super::*;
 use toolwarrant_base::json;
-use toolwarrant_core::tasks::UpstreamReport;
 
-mod provability;
 mod random_events;
 mod states;
+mod table;
 mod takeover;
-mod waits;
 
 const SETTLE: u32 = 10;
 const DEADLINE: u32 = 60;
@@ -61,247 +59,14 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     super::step(task, event, now, &|| facts)
 }
 
-fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
-    let (mut entries, mut effects) = (Vec::new(), Vec::new());
-    let mut task = Task::new(policy, at(0));
+fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>) {
+    let (mut task, mut entries) = (Task::new(policy, at(0)), Vec::new());
     for (seconds, event) in events {
         let step = step(task, event.clone(), at(*seconds), facts);
         task = step.task;
         entries.extend(step.entries);
-        effects.extend(step.effect);
     }
-    (task, entries, effects)
-}
-
-struct Row {
-    name: &'static str,
-    policy: TaskPolicy,
-    sent: Sent,
-    then: Vec<(u64, Event)>,
-    ends: Option<TaskStatus>,
-}
-
-fn decision_table() -> Vec<Row> {
-    use Verdict::{Absent, Present, Unreadable};
-    let sighted = || policy(probe(false), true);
-    let once = || policy(probe(false), false);
-    let blind = || policy(None, false);
-    let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
-    vec![
-        row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(TaskStatus::Success)),
-        row("err, present", sighted(), err(), &[(1, reading(Present))], Some(TaskStatus::Success)),
-        row("none, present", sighted(), none(), &[(1, reading(Present))], Some(TaskStatus::Success)),
-        row("ok, blind", blind(), Sent::Ok, &[], Some(TaskStatus::SuccessUnverified)),
-        row("ok, absent before it settles", sighted(), Sent::Ok, &[(1, reading(Absent)), (9, reading(Absent))], None),
-        row("ok, absent once", sighted(), Sent::Ok, &[(10, reading(Absent))], None),
-        row(
-            "ok, absent twice",
-            sighted(),
-            Sent::Ok,
-            &[(10, reading(Absent)), (13, reading(Absent))],
-            Some(TaskStatus::FailedSilent),
-        ),
-        row(
-            "ok, absent, then late",
-            sighted(),
-            Sent::Ok,
-            &[(10, reading(Absent)), (13, reading(Present))],
-            Some(TaskStatus::Success),
-        ),
-        row(
-            "ok, unreadable",
-            sighted(),
-            Sent::Ok,
-            &[(10, reading(Unreadable)), (60, reading(Unreadable))],
-            Some(TaskStatus::Timeout),
-        ),
-        row(
-            "ok, too few readings",
-            sighted(),
-            Sent::Ok,
-            &[(20, reading(Unreadable)), (60, reading(Absent))],
-            Some(TaskStatus::Timeout),
-        ),
-        row(
-            "ok, one last reading",
-            sighted(),
-            Sent::Ok,
-            &[(50, reading(Absent)), (99, reading(Absent))],
-            Some(TaskStatus::FailedSilent),
-        ),
-        row("err, blind", blind(), err(), &[], Some(TaskStatus::Failed)),
-        row("err, absent", sighted(), err(), &[(9, reading(Absent)), (10, reading(Absent))], Some(TaskStatus::Failed)),
-        row("err, unreadable once", sighted(), err(), &[(10, reading(Unreadable))], None),
-        row(
-            "err, unreadable twice",
-            sighted(),
-            err(),
-            &[(10, reading(Unreadable)), (13, reading(Unreadable))],
-            Some(TaskStatus::Failed),
-        ),
-        row("none, absent", once(), none(), &[(30, reading(Absent)), (59, reading(Absent))], None),
-        row(
-            "none, absent at the deadline",
-            once(),
-            none(),
-            &[(30, reading(Absent)), (60, reading(Absent))],
-            Some(TaskStatus::Timeout),
-        ),
-        row("none, unreadable", sighted(), none(), &[(60, reading(Unreadable))], Some(TaskStatus::Timeout)),
-        row("none, blind", blind(), none(), &[(60, Event::Due)], Some(TaskStatus::Timeout)),
-        row("not sent, once", sighted(), not_sent(), &[], None),
-        row(
-            "not sent, to the end",
-            sighted(),
-            not_sent(),
-            &[(2, Event::Due), (2, Event::Sent(not_sent())), (6, Event::Due), (6, Event::Sent(not_sent()))],
-            Some(TaskStatus::Failed),
-        ),
-    ]
-}
-
-fn unclear_answers() -> Vec<Row> {
-    use Verdict::{Absent, Present, Unreadable};
-    let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
-    let (sighted, blind) = (|| policy(probe(false), true), || policy(None, false));
-    vec![
-        row("refused, present", sighted(), refusal(false), &[(1, reading(Present))], Some(TaskStatus::Success)),
-        row("refused, absent", sighted(), refusal(false), &[(10, reading(Absent))], Some(TaskStatus::Failed)),
-        row("refused, absent before it settles", sighted(), refusal(false), &[(9, reading(Absent))], None),
-        row("refused, blind", blind(), refusal(false), &[], Some(TaskStatus::Failed)),
-        row("busy, present", sighted(), busy(), &[(1, reading(Present))], Some(TaskStatus::Success)),
-        row("busy, absent", sighted(), busy(), &[(10, reading(Absent))], Some(TaskStatus::Failed)),
-        row("busy, blind", blind(), busy(), &[], Some(TaskStatus::Failed)),
-        row(
-            "busy, unreadable",
-            sighted(),
-            busy(),
-            &[(10, reading(Unreadable)), (12, reading(Unreadable))],
-            Some(TaskStatus::Failed),
-        ),
-        row("unsure, present", sighted(), unsure(), &[(30, reading(Present))], Some(TaskStatus::Success)),
-        row("unsure, absent", sighted(), unsure(), &[(30, reading(Absent)), (40, reading(Absent))], None),
-        row("unsure, absent at the deadline", sighted(), unsure(), &[(60, reading(Absent))], Some(TaskStatus::Timeout)),
-    ]
-}
-
-#[test]
-fn every_row_of_the_decision_table_ends_as_it_says() {
-    for Row { name, policy, sent, then, ends } in decision_table().into_iter().chain(unclear_answers()) {
-        let events = [vec![(0, Event::Due), (0, Event::Sent(sent))], then].concat();
-        let (task, entries, _) = run(policy, Facts::default(), &events);
-        assert_eq!(task.status(), ends, "{name}: {task:?}");
-        let count = |entry| entries.iter().filter(|written| **written == entry).count();
-        assert_eq!(count(Entry::Charge), 1, "{name}");
-        assert_eq!(count(Entry::Refund), usize::from(ends == Some(TaskStatus::FailedSilent)), "{name}");
-        let is_undone = ["not sent, to the end", "busy, absent"].contains(&name);
-        assert_eq!(count(Entry::ReverseCharge), usize::from(is_undone), "{name}");
-    }
-}
-
-#[test]
-fn a_baseline_is_taken_before_the_send_and_after_two_failures_the_task_is_sent_without_one() {
-    let compared = || policy(probe(true), false);
-    let taken = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (4, Event::Baseline(Some("a".into())))];
-    let (task, entries, effects) = run(compared(), Facts::default(), &taken);
-    assert_eq!((task.phase, task.baseline.as_deref()), (Phase::Sending, Some("a")));
-    assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(9))]);
-    assert_eq!(entries, [Entry::Charge]);
-    let late = [(0, Event::Due), (1, Event::Baseline(None)), (50, Event::Due)];
-    let (task, entries, _) = run(compared(), Facts::default(), &late);
-    assert_eq!((task.status(), entries), (Some(TaskStatus::Failed), vec![Entry::Release(at(50))]));
-    let blindly = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (5, Event::Baseline(None))];
-    let (task, _, effects) = run(compared(), Facts::default(), &blindly);
-    assert_eq!((task.phase, task.baseline), (Phase::Sending, None));
-    assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(10))]);
-    for (sent, verdict, ends) in [
-        (Sent::Ok, Verdict::Absent, Some(TaskStatus::Timeout)),
-        (Sent::Ok, Verdict::Present, Some(TaskStatus::Success)),
-        (err(), Verdict::Absent, Some(TaskStatus::Failed)),
-    ] {
-        let again = [(5, Event::Sent(not_sent())), (7, Event::Due), (7, Event::Sent(sent))];
-        let read = [(20, reading(verdict)), (23, reading(verdict)), (60, reading(verdict))];
-        let (task, entries, _) = run(compared(), Facts::default(), &[&blindly[..], &again, &read].concat());
-        assert_eq!(task.status(), ends);
-        assert!(!entries.contains(&Entry::Refund), "{entries:?}");
-    }
-}
-
-#[test]
-fn a_send_that_was_in_progress_is_looked_up_repeated_or_verified_depending_on_the_upstream() {
-    let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
-    let of = |facts| run(policy(probe(false), false), facts, &found);
-    assert_eq!(
-        of(Facts { looks_up: true, dedupes: true, ..Facts::default() }).2,
-        [Effect::Send(at(5)), Effect::LookUp]
-    );
-    assert_eq!(of(Facts { dedupes: true, ..Facts::default() }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
-    let (task, _, effects) = of(Facts::default());
-    assert_eq!((task.phase, effects), (Phase::Verifying, vec![Effect::Send(at(5)), Effect::Probe]));
-    assert_eq!(task.outcome, Some((UpstreamAnswer::None, at(17))));
-    let early = run(policy(None, false), Facts::default(), &found[..2]).0;
-    assert_eq!(early.wake_at, Some(at(17)), "a send that may still arrive is waited for");
-}
-
-#[test]
-fn evidence_says_which_refusal_came_and_if_it_came_before_the_act_and_has_the_text_of_a_failure() {
-    let again = |sent: Sent| {
-        let sends = [(0, sent.clone()), (2, sent.clone()), (6, sent)];
-        sends.into_iter().flat_map(|(at, sent)| [(at, Event::Due), (at, Event::Sent(sent))]).collect::<Vec<_>>()
-    };
-    for idempotent in [false, true] {
-        let (task, entries, effects) = run(policy(None, idempotent), Facts::default(), &again(refusal(true)));
-        let evidence = task.evidence().expect("an end");
-        let words = "refused by the platform with 429; such a refusal comes before the act, so nothing was done";
-        assert_eq!((evidence.observed.as_str(), evidence.reported), (words, UpstreamReport::Failure));
-        assert_eq!((effects.len(), entries.contains(&Entry::ReverseCharge)), (3, true));
-        let (task, entries, effects) = run(policy(None, idempotent), Facts::default(), &again(refusal(false)));
-        let evidence = task.evidence().expect("an end");
-        let words = "refused by the platform with 429; it does not promise that a refusal means not done";
-        assert_eq!((evidence.observed.as_str(), evidence.reported), (words, UpstreamReport::Failure));
-        assert_eq!((effects.len(), entries.contains(&Entry::ReverseCharge)), (1, false));
-    }
-    let (task, ..) = run(policy(None, false), Facts::default(), &again(not_sent()));
-    assert_eq!(task.evidence().expect("an end").observed.as_str(), "no request ever left, so nothing was done");
-    let failed = [(0, Event::Due), (0, Event::Sent(err())), (10, reading(Verdict::Absent))];
-    let (task, ..) = run(policy(probe(false), false), Facts::default(), &failed);
-    assert_eq!(task.evidence().expect("an end").observed.as_str(), "a; the platform says: jam");
-    // A refusal of an earlier send says nothing about a later one that may have left.
-    let mut events = again(refusal(true))[..3].to_vec();
-    events.extend([(2, Event::Sent(none())), (60, Event::Due)]);
-    let (task, ..) = run(policy(None, false), Facts::default(), &events);
-    assert_eq!(task.evidence().expect("an end").observed.as_str(), "none that could be understood");
-}
-
-#[test]
-fn each_send_has_its_reason_in_the_timeline() {
-    let of = |policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]| {
-        let mut task = Task::new(policy, at(0));
-        let mut reasons = Vec::new();
-        for (seconds, event) in events {
-            let step = step(task.clone(), event.clone(), at(*seconds), facts);
-            if matches!(step.effect, Some(Effect::Send(_))) {
-                let resend = Resend::of(&task, step.effect);
-                let noted = RecordedEvent { event: Event::Due, obstacle: None, unreadable: None, resend };
-                reasons.push(TimelineEntry::Event(noted).to_string().replacen("due", "", 1));
-            }
-            task = step.task;
-        }
-        reasons
-    };
-    let absent = reading(Verdict::Absent);
-    let sight = || policy(probe(false), true);
-    let first = [(0, Event::Due), (0, Event::Sent(none())), (30, absent.clone()), (30, Event::Due)];
-    let known = Facts::default();
-    assert_eq!(of(sight(), known, &first), ["", "; sent again, because no answer came and no effect was read"]);
-    let unsent = [(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due)];
-    assert_eq!(of(sight(), known, &unsent), ["", "; sent again, because nothing was done before"]);
-    let dedupes = Facts { dedupes: true, ..known };
-    let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
-    let repeated = "; sent again, because the upstream recognises a repeated request";
-    assert_eq!(of(sight(), dedupes, &found), ["", repeated]);
-    let given_up = [(0, Event::Due), (0, Event::Sent(unsure())), (30, absent), (30, Event::Due), (33, Event::Due)];
-    assert_eq!(of(sight(), known, &given_up), [""]);
+    (task, entries)
 }
 
 #[test]
@@ -316,22 +81,44 @@ fn a_new_process_does_not_start_a_task_before_its_target_has_settled() {
 }
 
 #[test]
-fn a_send_of_a_dead_process_may_have_left_even_if_the_repeated_request_is_refused() {
-    let facts = Facts { dedupes: true, ..Facts::default() };
-    let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
-    events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
-    let (task, entries, _) = run(policy(probe(false), false), facts, &events);
-    assert!(!entries.contains(&Entry::ReverseCharge), "the first send may have left, and its charge is taken back");
-    assert_ne!(task.status(), Some(TaskStatus::Failed), "the first send may have worked, and nobody has looked");
-}
-
-#[test]
 fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
-    let (task, ..) = run(policy(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
+    let (task, _) = run(policy(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
     let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), &Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
     assert_eq!(judged(at(10)).status(), Some(TaskStatus::Failed));
+}
+
+#[test]
+fn a_reading_that_ends_after_the_deadline_is_the_last() {
+    let events = [(0, Event::Due), (0, Event::Sent(Sent::Ok))];
+    let (task, _) = run(policy(probe(false), false), Facts::default(), &events);
+    let unread = Reading { verdict: Verdict::Unreadable, expected: "b".into(), observed: "a".into() };
+    let ended = super::step(task, Event::Probed(unread, at(59)), at(89), &Facts::default).task;
+    assert_eq!((ended.status(), ended.finished_at), (Some(TaskStatus::Timeout), Some(at(89))));
+}
+
+fn times_of_readings(answer: Sent, verdict: Verdict, provability: Provability) -> Vec<u64> {
+    let sent = [(0, Event::Due), (0, Event::Sent(answer))];
+    let (mut task, _) = run(policy(probe(false), false), Facts::default(), &sent);
+    let (mut now, mut times) = (at(0), vec![]);
+    while task.status().is_none() {
+        times.push(now.since(at(0)).as_secs());
+        let Event::Probed(read, _) = reading(verdict) else { unreachable!() };
+        let facts = Facts { provability, ..Facts::default() };
+        task = super::step(task, Event::Probed(read, now), now, &|| facts).task;
+        now = task.wake_at.unwrap_or(now);
+    }
+    times
+}
+
+#[test]
+fn readings_back_off_and_follow_each_other_closely_once_the_effect_has_settled() {
+    assert_eq!(times_of_readings(Sent::Ok, Verdict::Unreadable, Provability::Both), [0, 3, 6, 10, 13, 26, 52, 60]);
+    assert_eq!(times_of_readings(Sent::Ok, Verdict::Absent, Provability::Both), [0, 3, 6, 10, 13]);
+    assert_eq!(times_of_readings(Sent::Ok, Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 60]);
+    let refused = Sent::Err("no".into());
+    assert_eq!(times_of_readings(refused, Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 13]);
 }
 
 #[test]
@@ -349,65 +136,9 @@ fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
         let line = event.to_string();
         assert!(line.contains("7 8") && !line.contains(char::is_control) && !line.contains("[31m"), "{line:?}");
     }
-    let (task, ..) =
+    let (task, _) =
         run(policy(None, false), Facts::default(), &[(0, Event::Due), (0, Event::Sent(Sent::Pending(raw.to_owned())))]);
     assert_eq!(task.operation.as_deref(), Some(raw));
-}
-
-#[test]
-fn the_end_of_a_task_is_explained_by_the_row_of_the_table_that_decided_it() {
-    let known = Facts::default();
-    let sent = |sent: Sent| vec![(0, Event::Due), (0, Event::Sent(sent))];
-    let then = |sent: Sent, verdict: Verdict| {
-        let mut events = vec![(0, Event::Due), (0, Event::Sent(sent))];
-        events.extend([10, 20, 60].map(|at| (at, reading(verdict))));
-        events
-    };
-    let cases = [
-        (probe(false), then(Sent::Ok, Verdict::Present), "a reading of the target showed the effect"),
-        (
-            None,
-            sent(Sent::Ok),
-            "the platform reported success, and nothing could verify it: this operation has no check",
-        ),
-        (
-            probe(false),
-            then(Sent::Ok, Verdict::Absent),
-            "2 readings after the settling time showed that the effect is absent; the charge is refunded",
-        ),
-        (
-            probe(false),
-            then(Sent::Err("no".into()), Verdict::Absent),
-            "reported a failure, and no reading showed the effect",
-        ),
-        (None, sent(Sent::Err("no".into())), "reported a failure, and no reading could contradict it"),
-        (
-            probe(false),
-            then(busy(), Verdict::Absent),
-            "was busy and refused the request with 429, and a reading showed that nothing was done",
-        ),
-        (
-            probe(false),
-            then(none(), Verdict::Unreadable),
-            "did not answer in a way that could be understood, and the readings did not",
-        ),
-        (None, [sent(none()), vec![(60, Event::Due)]].concat(), "the deadline passed while the outcome was unknown"),
-        (None, vec![(60, Event::Due)], "nothing was sent before it was too late"),
-        (
-            probe(true),
-            vec![(0, Event::Due), (60, Event::Baseline(None)), (60, Event::Due)],
-            "the target could not be read before",
-        ),
-    ];
-    for (probe, events, expected) in cases {
-        let (task, ..) = run(policy(probe, false), known, &events);
-        let said = explain_end(&task).unwrap_or_default();
-        assert!(said.contains(expected), "{events:?}: {said}");
-    }
-    let in_flight = Task::new(policy(None, false), at(0));
-    assert_eq!(explain_end(&in_flight), None);
-    let restored = explain_end(&abandon(in_flight, at(3)).task).unwrap_or_default();
-    assert!(restored.contains("a restore ended the task"), "{restored}");
 }
 
 #[test]

@@ -31,8 +31,10 @@ fn the_page_of_states_shows_each_phase() {
 fn the_tables_of_the_page_of_states_have_the_ends_that_the_machine_gives() {
     let sent = vec![(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due), (2, Event::Sent(not_sent()))];
     let never_left = [sent, vec![(6, Event::Due), (6, Event::Sent(not_sent()))]].concat();
-    let (in_flight, ..) = run(policy(probe(false), false), Facts::default(), &[(0, Event::Due)]);
+    let (in_flight, _) = run(policy(probe(false), false), Facts::default(), &[(0, Event::Due)]);
+    assert_eq!(explain_end(&in_flight), None);
     let abandoned = abandon(in_flight, at(3));
+    assert!(explain_end(&abandoned.task).is_some_and(|why| why.contains("a restore ended the task")));
     let before = [
         ("each send is known to have done nothing", end(Facts::default(), true, &never_left)),
         ("it was too late for the first send", end(Facts::default(), true, &[(60, Event::Due)])),
@@ -62,7 +64,7 @@ fn rows(heading: &str) -> impl Iterator<Item = &'static str> {
 }
 
 fn end(facts: Facts, idempotent: bool, events: &[(u64, Event)]) -> String {
-    let (task, entries, _) = run(policy(probe(false), idempotent), facts, events);
+    let (task, entries) = run(policy(probe(false), idempotent), facts, events);
     show(&task, &entries)
 }
 

@@ -39,7 +39,7 @@ const FACTS: Facts = Facts { dedupes: true, looks_up: true, provability: Provabi
 #[test]
 fn a_successor_counts_no_reading_before_the_effect_has_settled_by_either_clock() {
     let sent = [(0, Event::Due), (0, Event::Sent(Sent::Ok))];
-    let (task, ..) = run(policy(probe(false), true), Facts::default(), &sent);
+    let (task, _) = run(policy(probe(false), true), Facts::default(), &sent);
     let after = |event: Event, seconds| {
         let task = step(task.clone(), event, at(5), Facts::default()).task;
         step(task, reading(Verdict::Absent), at(seconds), Facts::default()).task.settled.absent
@@ -47,26 +47,9 @@ fn a_successor_counts_no_reading_before_the_effect_has_settled_by_either_clock()
     assert_eq!([after(Event::Due, 10), after(Event::TakenOver, 11), after(Event::TakenOver, 12)], [1, 0, 1]);
     let taken = step(task.clone(), Event::TakenOver, at(1), Facts::default()).task;
     assert_eq!(taken.outcome, Some((UpstreamAnswer::Ok, at(1))));
-    let (_, entries, _) =
+    let (_, entries) =
         run(policy(probe(false), true), Facts::default(), &[&sent[..], &[(1, reading(Verdict::Present))]].concat());
     let taken = step(task, Event::TakenOver, at(1), Facts::default()).task;
     let ended = step(taken, reading(Verdict::Present), at(1), Facts::default());
     assert_eq!((entries.last(), ended.entries.last()), (Some(&Entry::Release(at(15))), Some(&Entry::Release(at(17)))));
-}
-
-#[test]
-fn a_task_that_may_not_repeat_is_looked_up_or_read_after_a_takeover_and_never_sent_again() {
-    for (looks_up, expected) in [(true, Effect::LookUp), (false, Effect::Probe)] {
-        let facts = Facts { looks_up, ..Facts::default() };
-        let events = [(0, Event::Due), (7, Event::TakenOver), (7 + 17, Event::Due)];
-        let (task, _, effects) = run(policy(probe(false), false), facts, &events);
-        assert_eq!((task.attempts, effects.last()), (1, Some(&expected)));
-    }
-}
-
-#[test]
-fn an_ended_task_does_not_change_in_a_takeover() {
-    let events = [(0, Event::Due), (0, Event::Sent(err()))];
-    let (task, ..) = run(policy(None, false), Facts::default(), &events);
-    assert_eq!(step(task.clone(), Event::TakenOver, at(1), Facts::default()).task, task);
 }
