@@ -16,7 +16,7 @@ use toml::Table;
 /// The crates that may use a library which defines their subject.
 const OWNERS: [(&str, &[&str]); 7] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
-    ("hyper", &["toolwarrant-http"]),
+    ("hyper", &["toolwarrant-http", "armcloud-double"]),
     ("rusqlite", &["toolwarrant-sqlite"]),
     ("tokio-postgres", &["toolwarrant-postgres", "kit"]),
     (

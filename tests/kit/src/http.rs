@@ -45,7 +45,7 @@ pub async fn get(url: &str) -> Result<HttpAnswer> {
     send("GET", url, "").await
 }
 
-pub(crate) async fn send(method: &str, url: &str, body: &str) -> Result<HttpAnswer> {
+pub async fn send(method: &str, url: &str, body: &str) -> Result<HttpAnswer> {
     let rest = url.strip_prefix("http://").with_context(|| format!("{url} is no URL of plain HTTP"))?;
     let (address, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let length = body.len();

@@ -6,7 +6,7 @@
 //! pad that it still lists as `device` but that is gone.
 
 use crate::endpoints::{RESTART, SHELL};
-use crate::faults::{Faults, Instead};
+use crate::faults::{Cut, Faults, Instead};
 use crate::proxies;
 use crate::shell;
 use crate::switches::{Asked, Shell, Switches};
@@ -30,7 +30,6 @@ const NETWORK: &str = ":5555";
 const READ: &str = "read() { [ \"$1\" != -t ]||shift 2;command read -r \"$@\"; };";
 
 pub(crate) async fn serve(world: Arc<World>, mut stream: TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
     let service = read_service(&world, &mut stream, None).await?;
     if let Some(serial) = service.strip_prefix("host:transport:") {
         return serve_pad(&world, stream, serial).await;
@@ -196,12 +195,13 @@ async fn run(
         return ended.map(drop);
     };
     wait(faults.spoiling.stall).await;
-    if faults.spoiling.cut.is_some() {
-        return Ok(());
-    }
     let status = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(137);
     let last = frame(3, &[status]);
-    let sent = if faults.spoiling.half { &last[..last.len() - 1] } else { &last };
+    let sent = match faults.spoiling.cut {
+        None => &last,
+        Some(Cut::HalfBody) => &last[..last.len() - 1],
+        Some(_) => return Ok(()),
+    };
     to.into_inner().write_all(sent).await?;
     let pad = world.truth().pad(seat).code.clone();
     world.journal.write(now(), "adb", json!({"pad": pad, "service": "the end of a shell"}));

@@ -1,7 +1,6 @@
 //! The platform's answers: the envelope, its codes, and the shapes that switches give it.
 
 use crate::requests::Refusal;
-use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -50,26 +49,25 @@ pub(crate) fn refusal(code: i64) -> Refusal {
     Refusal::new(code, msg)
 }
 
-pub(crate) fn dress(answer: Answer, ts: u64, trace: String) -> (Response<Body>, usize) {
+pub(crate) fn dress(answer: Answer, ts: u64, trace: String) -> Response<String> {
     let status = answer.status();
     let is_limit = answer.code == 429;
     let Answer { code, msg, data, tasks: _ } = answer;
     let body = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace}).to_string();
-    let length = body.len();
     let mut response = respond(status, "application/json", body);
     if is_limit {
         let reset = i64::try_from(ts / 1_000).unwrap_or_default() + 1;
         response.headers_mut().insert("x-ratelimit-reset", reset.into());
     }
-    (response, length)
+    response
 }
 
-pub(crate) fn html(status: u16) -> Response<Body> {
+pub(crate) fn html(status: u16) -> Response<String> {
     respond(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), "text/html", page(status))
 }
 
-fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response

@@ -2,7 +2,8 @@
 //! authenticated: a switch that is limited to some calls counts each request to which it applies.
 
 use crate::switches::{Asked, Switches};
-use crate::wire::Cut;
+use crate::wire::CutAnswer;
+use axum::http::Response;
 
 #[derive(Debug)]
 pub(crate) struct Faults {
@@ -26,7 +27,30 @@ pub(crate) struct Spoiling {
     /// Milliseconds.
     pub(crate) stall: u64,
     pub(crate) cut: Option<Cut>,
-    pub(crate) half: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Close,
+    Reset,
+    ResetAfterFirstByte,
+    HalfBody,
+}
+
+impl Cut {
+    pub(crate) fn cut(self, answer: &Response<String>) -> CutAnswer {
+        let (status, body) = (answer.status().as_u16(), answer.body());
+        let half = &body.as_bytes()[..body.len() / 2];
+        let head = format!("HTTP/1.1 {status} Cut\r\nContent-Length: {}\r\n\r\n", body.len());
+        CutAnswer {
+            sent: match self {
+                Self::Close | Self::Reset => Vec::new(),
+                Self::ResetAfterFirstByte => b"H".to_vec(),
+                Self::HalfBody => [head.as_bytes(), half].concat(),
+            },
+            is_reset: matches!(self, Self::Reset | Self::ResetAfterFirstByte),
+        }
+    }
 }
 
 impl Faults {
@@ -38,6 +62,7 @@ impl Faults {
             switches.is_set(asked, |set| &mut set.drop_after_acting).then_some(Cut::Close),
             switches.is_set(asked, |set| &mut set.reset_before_answer).then_some(Cut::Reset),
             switches.is_set(asked, |set| &mut set.reset_after_first_byte).then_some(Cut::ResetAfterFirstByte),
+            switches.is_set(asked, |set| &mut set.half_body).then_some(Cut::HalfBody),
         ];
         Self {
             stall: switches.take(asked, |set| &mut set.stall_ms).unwrap_or_default(),
@@ -46,7 +71,6 @@ impl Faults {
             spoiling: Spoiling {
                 stall: switches.take(asked, |set| &mut set.stall_answer_ms).unwrap_or_default(),
                 cut: cuts.into_iter().flatten().next(),
-                half: switches.is_set(asked, |set| &mut set.half_body),
             },
         }
     }

@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -35,15 +35,8 @@ pub(crate) async fn exchange(mut stream: TcpStream, request: &str) -> io::Result
 }
 
 pub(crate) async fn post<T: DeserializeOwned>(control: &str, path: &str, body: &str) -> io::Result<T> {
-    let host = control.trim_start_matches("http://").trim_end_matches("/double");
-    let address: SocketAddr = host.parse().map_err(io::Error::other)?;
-    let length = body.len();
-    let request = format!(
-        "POST /double/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    let answer = exchange(TcpStream::connect(address).await?, &request).await?;
-    let body = answer.windows(4).position(|four| four == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
-    Ok(serde_json::from_slice(&answer[body..])?)
+    let answer = kit::send("POST", &format!("{control}/{path}"), body).await.map_err(io::Error::other)?;
+    Ok(serde_json::from_str(&answer.body)?)
 }
 
 /// Goes on after an error, which concerns only the client of that connection.
@@ -54,7 +47,9 @@ where
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        if let Ok((stream, _)) = listener.accept().await {
+        if let Ok((stream, _)) = listener.accept().await
+            && stream.set_nodelay(true).is_ok()
+        {
             connections.spawn(serve(stream));
         }
     }

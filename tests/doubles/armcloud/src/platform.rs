@@ -3,23 +3,23 @@
 
 use crate::answers::{self, Answer, dress, refusal};
 use crate::endpoints::{self, Call, Endpoint};
-use crate::faults::{Faults, Instead, Spoiling};
+use crate::faults::{Cut, Faults, Instead, Spoiling};
 use crate::operations::{self, Operation};
 use crate::reads;
 use crate::requests::{Members, Refusal, missing};
 use crate::sign::{Signed, Verifier};
 use crate::switches::Asked;
+use crate::tasks::wait;
 use crate::truth::Seat;
-use crate::wire::{Connection, Cut};
+use crate::wire::CutAnswer;
 use crate::world::{World, now};
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::Response;
 use axum::http::request::Parts;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 const BODY_MAX: usize = 4 << 20;
 
@@ -32,26 +32,22 @@ struct Told {
 }
 
 /// Continues a call that has begun even if its client disconnects.
-pub(crate) async fn answer(
-    State(world): State<Arc<World>>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
-    request: Request,
-) -> Response<Body> {
+pub(crate) async fn answer(world: Arc<World>, request: Request<Incoming>) -> Result<Response<String>, CutAnswer> {
     let (head, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, BODY_MAX).await else { return answers::html(413) };
-    let handled = tokio::spawn(async move { handle(&world, &connection, &head, &body).await });
-    handled.await.unwrap_or_else(|_| answers::html(500))
+    let Ok(body) = to_bytes(Body::new(body), BODY_MAX).await else { return Ok(answers::html(413)) };
+    let handled = tokio::spawn(async move { handle(&world, &head, &body).await });
+    handled.await.unwrap_or_else(|_| Ok(answers::html(500)))
 }
 
-async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body: &[u8]) -> Response<Body> {
+async fn handle(world: &Arc<World>, head: &Parts, body: &[u8]) -> Result<Response<String>, CutAnswer> {
     let path = head.uri.path();
     let Some(endpoint) = endpoints::find(path) else {
         log(world, json!({"path": path, "accepted": false, "http": 404, "answer": "sent"}));
-        return answers::html(404);
+        return Ok(answers::html(404));
     };
     let told = parse_call(world, endpoint, body);
     if let Err(refused) = verify(world, &Signed { headers: &head.headers, path, body }) {
-        return to_response(world, &told, refused.into(), &Spoiling::default()).0;
+        return Ok(to_response(world, &told, refused.into(), None));
     }
     let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
     let faults = Faults::take(&mut world.switches(), asked);
@@ -59,10 +55,13 @@ async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body:
     wait(stall).await;
     let answer = match instead {
         Some(Instead::Drop) => {
-            connection.cut(Cut::Close);
-            return without(world, &told, "dropped before acting", answers::html(500));
+            log_failure(world, &told, "dropped before acting", 500);
+            return Err(CutAnswer::default());
         }
-        Some(Instead::Html(status)) => return without(world, &told, "sent", answers::html(status)),
+        Some(Instead::Html(status)) => {
+            log_failure(world, &told, "sent", status);
+            return Ok(answers::html(status));
+        }
         Some(Instead::Code(code)) => refusal(code).into(),
         None => {
             let done = act(world, &told);
@@ -72,7 +71,13 @@ async fn handle(world: &Arc<World>, connection: &Connection, head: &Parts, body:
             }
         }
     };
-    finish(world, &told, answer, spoiling, connection).await
+    let Spoiling { stall, cut } = spoiling;
+    let response = to_response(world, &told, answer, cut);
+    wait(stall).await;
+    match cut {
+        Some(cut) => Err(cut.cut(&response)),
+        None => Ok(response),
+    }
 }
 
 fn parse_call(world: &World, endpoint: &'static Endpoint, bytes: &[u8]) -> Told {
@@ -131,29 +136,13 @@ fn find_pads(world: &World, told: &Told) -> Result<Vec<Seat>, Refusal> {
     Err(refusal(if body.text("padCode").is_some() { 2020 } else { 110_028 }))
 }
 
-async fn finish(
-    world: &World,
-    told: &Told,
-    answer: Answer,
-    spoiling: Spoiling,
-    connection: &Connection,
-) -> Response<Body> {
-    let (response, length) = to_response(world, told, answer, &spoiling);
-    wait(spoiling.stall).await;
-    if let Some(cut) = spoiling.cut.or(spoiling.half.then_some(Cut::HalfBody(length))) {
-        connection.cut(cut);
-    }
-    response
-}
-
-fn to_response(world: &World, told: &Told, answer: Answer, spoiling: &Spoiling) -> (Response<Body>, usize) {
-    let Spoiling { stall: _, cut, half } = spoiling;
+fn to_response(world: &World, told: &Told, answer: Answer, cut: Option<Cut>) -> Response<String> {
     let fate = match cut {
         Some(Cut::Close) => "dropped",
         Some(Cut::Reset) => "reset before its first byte",
         Some(Cut::ResetAfterFirstByte) => "reset after its first byte",
-        _ if *half => "cut off in its body",
-        _ => "sent",
+        Some(Cut::HalfBody) => "cut off in its body",
+        None => "sent",
     };
     let Answer { code, msg, data: _, tasks } = &answer;
     log(
@@ -168,18 +157,11 @@ fn to_response(world: &World, told: &Told, answer: Answer, spoiling: &Spoiling) 
 }
 
 /// Records an answer that is not an envelope: the call had no effect.
-fn without(world: &World, told: &Told, fate: &str, response: Response<Body>) -> Response<Body> {
-    let (endpoint, pads, http) = (told.endpoint.name, &told.codes, response.status().as_u16());
+fn log_failure(world: &World, told: &Told, fate: &str, http: u16) {
+    let (endpoint, pads) = (told.endpoint.name, &told.codes);
     log(world, json!({"endpoint": endpoint, "pads": pads, "accepted": false, "http": http, "answer": fate}));
-    response
 }
 
 fn log(world: &World, entry: Value) {
     world.journal.write(now(), "request", entry);
-}
-
-async fn wait(milliseconds: u64) {
-    if milliseconds > 0 {
-        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-    }
 }

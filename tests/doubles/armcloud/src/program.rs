@@ -5,24 +5,22 @@ use crate::control::{self, Control};
 use crate::host;
 use crate::journal::Journal;
 use crate::net;
-use crate::platform;
 use crate::switches;
 use crate::tools;
-use crate::wire::{Connection, Door, Port};
+use crate::wire::{self, Port};
 use crate::world::World;
 use anyhow::{Context as _, Result, ensure};
-use axum::Router;
 use clap::Parser;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -96,44 +94,38 @@ async fn serve(flags: Flags) -> Result<()> {
     world.switches().set(None, from_flags(&set)?);
     let (closed, is_closed) = watch::channel(false);
     let (open, is_open) = watch::channel(false);
-    let router = Router::new().fallback(platform::answer).with_state(world.clone());
-    let doors = (port.open(is_closed.clone())?, adb.listen()?);
+    let first = [port.listen()?, adb.listen()?];
     open.send_replace(true);
     let hello = hello(&world, &urls);
-    let of_adb = world.clone();
-    let over_adb = move |stream| adb::serve(of_adb.clone(), stream);
-    let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
+    let of_control = Control { world: world.clone(), closed, is_open };
+    let controlled = axum::serve(control, control::router(of_control)).into_future();
     writeln!(std::io::stdout(), "{hello}")?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        ended = keep_open([&port, &adb], doors, (router, over_adb), is_closed, open) => ended,
+        ended = keep_open(&world, [port, adb], first, is_closed, open) => ended,
         ended = controlled => Ok(ended?),
         _ = tokio::signal::ctrl_c() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
 }
 
-async fn keep_open<F>(
-    [port, adb]: [&Port; 2],
-    first: (Door, TcpListener),
-    (router, over_adb): (Router, impl Fn(TcpStream) -> F),
+async fn keep_open(
+    world: &Arc<World>,
+    [port, adb]: [Port; 2],
+    mut listeners: [TcpListener; 2],
     mut is_closed: watch::Receiver<bool>,
     open: watch::Sender<bool>,
-) -> Result<()>
-where
-    F: Future<Output = io::Result<()>> + Send + 'static,
-{
-    let (mut door, mut adb_door) = first;
+) -> Result<()> {
     loop {
-        let service = router.clone().into_make_service_with_connect_info::<Connection>();
+        let [over_http, over_adb] = listeners;
         tokio::select! {
-            ended = axum::serve(door, service).into_future() => ended?,
-            () = net::serve_each(adb_door, &over_adb) => {}
+            () = net::serve_each(over_http, |stream| wire::serve(world.clone(), stream)) => {}
+            () = net::serve_each(over_adb, |stream| adb::serve(world.clone(), stream)) => {}
             closed = is_closed.wait_for(|closed| *closed) => drop(closed?),
         }
         open.send_replace(false);
         is_closed.wait_for(|closed| !closed).await?;
-        (door, adb_door) = (port.open(is_closed.clone())?, adb.listen()?);
+        listeners = [port.listen()?, adb.listen()?];
         open.send_replace(true);
     }
 }

@@ -4,6 +4,8 @@
 use super::phone::{Failure, Phone};
 use crate::display::{Display, ScreenFault, ScreenTold};
 use crate::net;
+use png::chunk::ChunkType;
+use png::{ColorType, Compression, Encoder, EncodingError};
 use serde_json::json;
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -14,9 +16,12 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
     }
     let ScreenTold { count, shown, .. } = tell(phone, "screencap", arguments).await?;
     let Display { width, height, bytes, fault } = &phone.display;
-    let (sides, fault) = ((*width, *height), *fault);
+    let fault = *fault;
     let is_black = fault == Some(ScreenFault::Black);
-    let picture = png(sides, *bytes, |x, y| if is_black { 0 } else { shown.draw((x, y), sides) });
+    let draw = |sides: (u32, u32)| png(sides, *bytes, |x, y| if is_black { 0 } else { shown.draw((x, y), sides) });
+    let turns = fault == Some(ScreenFault::Turns) && count.is_multiple_of(2);
+    let picture = draw(if turns { (*height, *width) } else { (*width, *height) });
+    let picture = picture.map_err(|error| Failure::new(1, error.to_string()))?;
     let printed = match fault {
         Some(ScreenFault::Asleep) => return Err(Failure::new(1, "Capturing failed.")),
         Some(ScreenFault::Missing) => return Err(Failure::new(127, "/bin/sh: screencap: inaccessible or not found")),
@@ -24,9 +29,6 @@ pub(super) async fn screencap(phone: &Phone, arguments: &[String]) -> Result<(),
         Some(ScreenFault::Silent) => std::future::pending().await,
         Some(ScreenFault::Half) => picture[..picture.len() / 2].to_vec(),
         Some(ScreenFault::Preceded) => [b"[Warning] Multiple displays were found\n", &*picture].concat(),
-        Some(ScreenFault::Turns) if count.is_multiple_of(2) => {
-            png((*height, *width), *bytes, |x, y| shown.draw((x, y), (*height, *width)))
-        }
         _ => picture,
     };
     if fault == Some(ScreenFault::Slow) {
@@ -101,42 +103,25 @@ async fn tell(phone: &Phone, operation: &str, arguments: &[String]) -> Result<Sc
         .map_err(|error: io::Error| Failure::new(1, format!("{operation}: {error}")))
 }
 
-/// Draws shades of grey, and fills the picture up to `bytes` with a chunk of zeros. Source: PNG,
-/// third edition, sections 5.3, 11.2 and Annex D; RFC 1950 and RFC 1951, section 3.2.4.
-fn png((width, height): (u32, u32), bytes: usize, shade: impl Fn(u32, u32) -> u8) -> Vec<u8> {
+/// Draws shades of grey, and fills the picture up to `bytes` with a chunk of zeros.
+fn png((width, height): (u32, u32), bytes: usize, shade: impl Fn(u32, u32) -> u8) -> Result<Vec<u8>, EncodingError> {
+    const HEAD_AND_CHECKSUM: usize = 12;
     let shade = &shade;
-    let row = |y: u32| std::iter::once(0).chain((0..width).map(move |x| shade(x, y)));
-    let rows: Vec<u8> = (0..height).flat_map(row).collect();
-    let blocks = rows.chunks(usize::from(u16::MAX));
-    let (count, mut data) = (blocks.len(), vec![0x78, 0x01]);
-    for (at, block) in blocks.enumerate() {
-        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
-        data.push(u8::from(at + 1 == count));
-        data.extend([length.to_le_bytes(), (!length).to_le_bytes()].concat());
-        data.extend(block);
+    let pixels: Vec<u8> = (0..height).flat_map(|y| (0..width).map(move |x| shade(x, y))).collect();
+    let draw = |fill: Option<usize>| {
+        let mut drawn = Vec::new();
+        let mut encoder = Encoder::new(&mut drawn, width, height);
+        encoder.set_color(ColorType::Grayscale);
+        encoder.set_compression(Compression::NoCompression);
+        let mut writer = encoder.write_header()?;
+        fill.map_or(Ok(()), |fill| writer.write_chunk(ChunkType(*b"fiLl"), &vec![0; fill]))?;
+        writer.write_image_data(&pixels)?;
+        writer.finish()?;
+        Ok(drawn)
+    };
+    let plain = draw(None)?;
+    match bytes.checked_sub(plain.len() + HEAD_AND_CHECKSUM) {
+        Some(fill) => draw(Some(fill)),
+        None => Ok(plain),
     }
-    let (low, high) = rows.iter().fold((1, 0), |(low, high), byte| {
-        let low = (low + u32::from(*byte)) % 65_521;
-        (low, (high + low) % 65_521)
-    });
-    data.extend((high << 16 | low).to_be_bytes());
-    // Eight bits of grey.
-    let head = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 0, 0, 0, 0]].concat();
-    // The signature, and the length, name and checksum of four chunks, have 56 bytes.
-    let fill = vec![0; bytes.saturating_sub(56 + head.len() + data.len())];
-    let parts = [(b"IHDR", head), (b"IDAT", data), (b"fiLl", fill), (b"IEND", Vec::new())];
-    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-    for (name, data) in parts {
-        let body = [&name[..], &data].concat();
-        png.extend(u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
-        png.extend(&body);
-        png.extend(crc(&body).to_be_bytes());
-    }
-    png
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
-    })
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::adapter_kit::readings::tests::{Running, proxy, with_login};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use kit::ProxyClient;
+use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
@@ -35,55 +36,19 @@ pub(crate) async fn run_proxy(manner: Manner, exit: [u8; 4]) -> (SocketAddr, Arc
 }
 
 async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mutex<String>) -> io::Result<()> {
-    let first = stream.read_u8().await?;
     if manner == Manner::Babbles {
+        stream.read_u8().await?;
         return stream.write_all(b"what do you want from me, stranger?\r\n\r\n").await;
     }
-    let to = if first == 5 {
-        let methods = stream.read_u8().await?;
-        let mut offered = vec![0; methods.into()];
-        stream.read_exact(&mut offered).await?;
-        match manner {
-            Manner::Demands(login) => {
-                stream.write_all(&[5, if offered.contains(&2) { 2 } else { 255 }]).await?;
-                stream.read_u8().await?;
-                let name = text(&mut stream).await?;
-                let given = format!("{name}:{}", text(&mut stream).await?);
-                stream.write_all(&[1, u8::from(given != login)]).await?;
-            }
-            _ => stream.write_all(&[5, 0]).await?,
-        }
-        let [_, _, _, kind] = read::<4>(&mut stream).await?;
-        let host = match kind {
-            1 => Ipv4Addr::from(read::<4>(&mut stream).await?).to_string(),
-            4 => format!("[{}]", Ipv6Addr::from(read::<16>(&mut stream).await?)),
-            _ => text(&mut stream).await?,
-        };
-        let to = format!("{host}:{}", stream.read_u16().await?);
-        let refused = u8::from(manner == Manner::Refuses);
-        stream.write_all(&[&[5, refused, 0, 3, 9][..], b"somewhere", &[0, 0]].concat()).await?;
-        to
-    } else {
-        let mut head = vec![first];
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await?);
-        }
-        let head = String::from_utf8(head).unwrap();
-        let refused = match manner {
-            Manner::Refuses => true,
-            Manner::Demands(login) => !head.contains(&format!("Basic {}\r\n", STANDARD.encode(login))),
-            _ => false,
-        };
-        let answer = if refused { "HTTP/1.1 407 No\r\n\r\n" } else { "HTTP/1.1 200 Fine\r\nX: y\r\n\r\n" };
-        stream.write_all(answer.as_bytes()).await?;
-        if refused {
-            return Ok(());
-        }
-        head.split(' ').nth(1).unwrap_or_default().to_owned()
-    };
-    log.lock().unwrap().push_str(&format!("{to} "));
+    let login = if let Manner::Demands(login) = manner { Some(login) } else { None };
+    let Some(mut client) = ProxyClient::meet(stream, login).await? else { return Ok(()) };
+    client.answer(manner != Manner::Refuses).await?;
+    if manner == Manner::Refuses {
+        return Ok(());
+    }
+    log.lock().unwrap().push_str(&format!("{} ", client.to));
     if manner == Manner::Lies {
-        return stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        return client.lie("").await;
     }
     // The proxy is slow.
     for _ in 0..100 {
@@ -91,15 +56,9 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
     }
     let socket = TcpSocket::new_v4()?;
     socket.bind((Ipv4Addr::from(exit), 0).into())?;
-    let port = to.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0);
+    let port = client.to.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0);
     let mut echo = socket.connect((Ipv4Addr::LOCALHOST, port).into()).await?;
-    tokio::io::copy_bidirectional(&mut stream, &mut echo).await.map(drop)
-}
-
-async fn text(stream: &mut TcpStream) -> io::Result<String> {
-    let mut bytes = vec![0; stream.read_u8().await?.into()];
-    stream.read_exact(&mut bytes).await?;
-    Ok(String::from_utf8(bytes).unwrap())
+    tokio::io::copy_bidirectional(&mut client.stream, &mut echo).await.map(drop)
 }
 
 const EXIT: [u8; 4] = [127, 0, 0, 5];
