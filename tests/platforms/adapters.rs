@@ -9,10 +9,11 @@ use crate::harness::double::Double as Platform;
 use adapter_suite::{CaseEnd, Double, Mishap, Operation, PhoneDeed, run};
 use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::DeviceId;
-use cloudphone::phones::port::{CheckPort, Direction, ReadPort};
+use cloudphone::phones::port::{CheckPort, Direction, PlatformName, ReadPort};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::Random;
@@ -25,29 +26,41 @@ const PROXY_EXIT: &str = "127.222.232.120";
 
 /// A double, its adapter, and the callback listener of that.
 struct Lab<A> {
+    name: &'static str,
     platform: Platform,
     codes: Vec<String>,
     /// The readings were proven to follow the truth.
     shown: bool,
     adapter: OnceLock<Arc<A>>,
+    addresses: OnceCell<()>,
+    staged: Mutex<Vec<(Operation, Mishap, String)>>,
     echo: (CallbackPaths, String),
     background: Mutex<JoinSet<()>>,
 }
 
 impl<A: ReadPort + CheckPort> Lab<A> {
-    async fn new(phones: u32, times: &[&str], shown: bool) -> Self {
+    async fn new(name: &'static str, phones: u32, times: &[&str], shown: bool) -> Arc<Self> {
         let platform = Platform::start(phones, times).await;
         let (listener, paths) =
             CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
-        let (codes, background) = (platform.codes().await, Mutex::default());
-        let lab = Self { platform, codes, shown, adapter: OnceLock::new(), echo: (paths, url), background };
+        let (codes, echo) = (platform.codes().await, (paths, url));
+        let (adapter, addresses, staged, background) = Default::default();
+        let lab = Self { name, platform, codes, shown, adapter, addresses, staged, echo, background };
         lab.run(listener.serve(std::future::pending()));
-        lab
+        Arc::new(lab)
     }
 
     fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.background.lock().expect("no panic").spawn(work);
+    }
+
+    fn name(&self) -> PlatformName {
+        PlatformName::parse(self.name).expect("a name")
+    }
+
+    fn id(&self, code: &str) -> DeviceId {
+        DeviceId::new(&format!("{}-{}", self.name, code.to_lowercase())).expect("an id")
     }
 
     fn own_adapter(&self) -> &Arc<A> {
@@ -66,10 +79,61 @@ impl<A: ReadPort + CheckPort> Lab<A> {
         }
     }
 
-    async fn record(&self, id: &DeviceId) {
+    /// Returns `None` if the case ends as it does with proven readings.
+    fn choose(&self, fault: Mishap) -> Option<()> {
+        let depends = matches!(
+            fault,
+            Mishap::None
+                | Mishap::LosesCommand
+                | Mishap::Swallows
+                | Mishap::GivesUp
+                | Mishap::ChangesPlaces
+                | Mishap::IgnoresProxy
+        );
+        (self.shown || depends).then_some(())
+    }
+
+    /// Gives the fault to the first of these phones that has none.
+    async fn stage_one(
+        &self,
+        (operation, fault): (Operation, Mishap),
+        switches: &Value,
+        phones: impl IntoIterator<Item = &String>,
+    ) -> DeviceId {
+        let code = {
+            let mut staged = self.staged.lock().expect("no panic");
+            let is_free = |code: &&String| staged.iter().all(|(.., other)| other != *code);
+            let code = phones.into_iter().find(is_free).expect("there are more phones than cases");
+            staged.push((operation, fault, code.clone()));
+            code
+        };
+        let (id, adapter) = (self.id(code), self.own_adapter());
         for direction in [Direction::Exit, Direction::Start].into_iter().filter(|_| self.shown) {
-            self.own_adapter().record(direction, id).await.expect("recorded");
+            adapter.record(direction, &id).await.expect("recorded");
         }
+        if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
+            self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
+        }
+        self.platform.switch(Some(code), switches).await;
+        // The server uses a reading for two seconds, and so perhaps one from before the fault.
+        adapter.read_anew(&id).await.expect("the platform answers");
+        id
+    }
+
+    async fn list_deeds(&self, id: &DeviceId) -> Vec<PhoneDeed> {
+        let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
+            ("restart", _) => Some(PhoneDeed::Restarted),
+            ("power_on", _) => Some(PhoneDeed::Booted),
+            ("power_off", _) => Some(PhoneDeed::Stopped),
+            ("set_proxy", Value::Null) => Some(PhoneDeed::ProxyCleared),
+            ("set_proxy", proxy) => {
+                let (host, port) = (proxy["host"].as_str()?.to_owned(), proxy["port"].as_u64()?);
+                Some(PhoneDeed::ProxySet { host, port: u16::try_from(port).ok()? })
+            }
+            _ => None,
+        };
+        let code = self.codes.iter().find(|code| self.id(code) == *id).expect("a phone of the double");
+        self.platform.journal("did", code).await.into_iter().filter_map(deed).collect()
     }
 }
 
@@ -130,21 +194,6 @@ fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value
         set["proxy_login"] = json!("user:open-sesame");
     }
     Some(set)
-}
-
-async fn deeds(platform: &Platform, code: &str) -> Vec<PhoneDeed> {
-    let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
-        ("restart", _) => Some(PhoneDeed::Restarted),
-        ("power_on", _) => Some(PhoneDeed::Booted),
-        ("power_off", _) => Some(PhoneDeed::Stopped),
-        ("set_proxy", Value::Null) => Some(PhoneDeed::ProxyCleared),
-        ("set_proxy", proxy) => {
-            let (host, port) = (proxy["host"].as_str()?.to_owned(), proxy["port"].as_u64()?);
-            Some(PhoneDeed::ProxySet { host, port: u16::try_from(port).ok()? })
-        }
-        _ => None,
-    };
-    platform.journal("did", code).await.into_iter().filter_map(deed).collect()
 }
 
 async fn table(double: Arc<dyn Double>, operations: &[Operation]) -> String {

@@ -25,9 +25,9 @@ use cloudphone::phones::devices::Phones;
 use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::writes::Writes;
+use kit::KeyPair;
 use rig::Rig;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use toolwarrant::contract::PermissionSet;
@@ -47,11 +47,8 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
     let (server, keys) = toolwarrant_testing::serve(compose, tenants, folder.path().to_owned()).await;
-    // The only time limit on the real clock. A connection that is used again could be one that the
-    // server closes at that moment as idle.
-    let http = reqwest::Client::builder().timeout(Duration::from_mins(10)).pool_max_idle_per_host(0);
-    let http = http.build().expect("a client");
-    let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
+    let toolwarrant_testing::Key { id, secret } = keys[0][0].clone();
+    let rig = Arc::new(Rig { server, key: KeyPair { id, secret }, double });
     let (looking, operations_once) = (Arc::clone(&rig), operations.to_vec());
     let looking = tokio::spawn(async move {
         let mut broken = lists::compare(&looking).await;

@@ -3,7 +3,7 @@
 use crate::case::{Mishap, Operation};
 use crate::judge::{CaseEnd, judge};
 use crate::rig::Rig;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Returns `None` if the platform cannot have this fault.
 pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) -> Option<CaseEnd> {
@@ -25,19 +25,4 @@ pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) ->
     let deeds = rig.double.deeds(&device).await.split_off(before);
     let lacks = rig.double.lacks(operation);
     Some(judge((operation, lacks), fault, told, &deeds))
-}
-
-impl Rig {
-    #[expect(clippy::expect_used, reason = "a suite without answers must fail")]
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
-        let params = json!({"name": tool, "arguments": arguments});
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        let request = self.http.post(&self.server.url).header("content-type", "application/json");
-        let request = request.header("x-api-key", &self.key.id).header("x-api-secret", &self.key.secret);
-        let answer = request.body(body.to_string()).send().await.expect("an answer").bytes().await.expect("a body");
-        let answer: Value = serde_json::from_slice(&answer).expect("JSON");
-        let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
-        let value = serde_json::from_str(text).expect("JSON in the text");
-        if answer["result"]["isError"] == true { Err(value) } else { Ok(value) }
-    }
 }

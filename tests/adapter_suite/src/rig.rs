@@ -4,10 +4,12 @@ use crate::case::{Mishap, Operation, PhoneDeed};
 use async_trait::async_trait;
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::port::{Platform, PlatformName};
+use kit::KeyPair;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::Clock;
-use toolwarrant_testing::{Key, TestServer};
+use toolwarrant_testing::TestServer;
 
 #[async_trait]
 pub trait Double: Send + Sync + 'static {
@@ -39,7 +41,13 @@ pub trait Double: Send + Sync + 'static {
 
 pub(crate) struct Rig {
     pub(crate) server: TestServer,
-    pub(crate) key: Key,
-    pub(crate) http: reqwest::Client,
+    pub(crate) key: KeyPair,
     pub(crate) double: Arc<dyn Double>,
+}
+
+impl Rig {
+    #[expect(clippy::expect_used, reason = "a suite without answers must fail")]
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
+        kit::call(self.server.address, &self.key, tool, &arguments).await.expect("an answer")
+    }
 }

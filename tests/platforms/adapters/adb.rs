@@ -13,13 +13,10 @@ use cloudphone::phones::contract::{DeviceId, DeviceState};
 use cloudphone::phones::port::{CheckPort, Platform, PlatformName, ReadPort, WritePort};
 use cloudphone::platforms::adb::{Adb, AdbAddress, AdbPrograms, AdbSettings, PowerPrograms, ProxyPrograms};
 use serde_json::{Value, json};
-use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
 use tokio::time::sleep;
 use toolwarrant::handler::Flag;
 use toolwarrant::{Clock, Random, Timestamp};
@@ -30,28 +27,15 @@ const FASTER: u32 = 5;
 const TIMES: [&str; 8] =
     ["--set", "restart_ms=500", "--set", "online_ms=200", "--set", "power_ms=200", "--set", "task_ms=100"];
 
-struct Rack {
-    lab: Lab<Adb>,
-    taken: AtomicUsize,
-    addresses: OnceCell<()>,
-}
+/// A table needs a phone for each of its cases and its operations, and one more. All are read all
+/// the time.
+type Rack = Lab<Adb>;
 
-impl Deref for Rack {
-    type Target = Lab<Adb>;
-
-    fn deref(&self) -> &Lab<Adb> {
-        &self.lab
-    }
+async fn rack(phones: u32, shown: bool) -> Arc<Rack> {
+    Lab::new("rack", phones, &TIMES, shown).await
 }
 
 impl Rack {
-    /// A table needs a phone for each of its cases and its operations, and one more. All are read
-    /// all the time.
-    async fn new(phones: u32, shown: bool) -> Arc<Self> {
-        let lab = Lab::new(phones, &TIMES, shown).await;
-        Arc::new(Self { lab, taken: AtomicUsize::new(0), addresses: OnceCell::new() })
-    }
-
     fn make(&self, clock: &Clock, programs: AdbPrograms) -> Arc<Adb> {
         let adapter = Arc::new(self.build(clock, programs));
         self.run(adapter.keep_fresh());
@@ -66,7 +50,7 @@ impl Rack {
             programs,
             ..AdbSettings::every_phone()
         };
-        Adb::new(name(), settings, self.readings(), &files(), (clock.clone(), &Random::System))
+        Adb::new(self.name(), settings, self.readings(), &files(), (clock.clone(), &Random::System))
     }
 
     /// Runs a command on the first phone that this server does not know of.
@@ -91,7 +75,7 @@ impl Rack {
     /// Reads the own addresses: until then, an address may be that of any phone.
     async fn read_addresses(&self) {
         for code in &self.codes {
-            self.read_address(&id(code)).await;
+            self.read_address(&self.id(code)).await;
         }
     }
 
@@ -101,14 +85,6 @@ impl Rack {
             sleep(Duration::from_millis(20)).await;
         }
     }
-}
-
-fn name() -> PlatformName {
-    PlatformName::parse("rack").expect("a name")
-}
-
-fn id(code: &str) -> DeviceId {
-    DeviceId::new(&format!("rack-{}", code.to_lowercase())).expect("an id")
 }
 
 /// Returns `None` if phones cannot have this fault.
@@ -154,12 +130,12 @@ impl Double for Rack {
             }),
             proxy: Some(ProxyPrograms { set: self.program("set-proxy"), clear: self.program("clear-proxy") }),
         };
-        (name(), self.adapter.get_or_init(|| self.make(clock, programs())).clone())
+        (self.name(), self.adapter.get_or_init(|| self.make(clock, programs())).clone())
     }
 
     async fn phones(&self) -> Vec<(DeviceId, String)> {
         self.wait_until_listed().await;
-        self.codes.iter().map(|code| (id(code), code.clone())).collect()
+        self.codes.iter().map(|code| (self.id(code), code.clone())).collect()
     }
 
     fn lacks(&self, operation: Operation) -> bool {
@@ -167,6 +143,7 @@ impl Double for Rack {
     }
 
     async fn stage(&self, operation: Operation, fault: Mishap) -> Option<DeviceId> {
+        self.choose(fault)?;
         let switches = match (fault, operation, self.codes.last()) {
             (Mishap::ChangesPlaces, Operation::Restart, Some(spare)) => {
                 json!({"adb_swaps_with": spare, "effect": "never"})
@@ -175,33 +152,22 @@ impl Double for Rack {
         };
         self.wait_until_listed().await;
         self.addresses.get_or_init(|| self.read_addresses()).await;
-        // The last phone is never staged.
-        let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
-        let id = id(code);
-        self.record(&id).await;
-        if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
-            self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
-            self.own_adapter().read_anew(&id).await.expect("the server answers");
-        }
-        self.platform.switch(Some(code), &switches).await;
+        let (_spare, phones) = self.codes.split_last()?;
+        let id = self.stage_one((operation, fault), &switches, phones).await;
         if switches.get("own_address").is_some() {
             self.read_address(&id).await;
-        }
-        if fault == Mishap::CannotBeRead {
-            self.own_adapter().read_anew(&id).await.expect("the server answers");
         }
         Some(id)
     }
 
     async fn deeds(&self, id: &DeviceId) -> Vec<PhoneDeed> {
-        let code = id.as_str().strip_prefix("rack-").expect("a phone of the rack").to_uppercase();
-        super::deeds(&self.platform, &code).await
+        self.list_deeds(id).await
     }
 
     async fn pass(&self, clock: &Clock) {
         const MOMENT: Duration = Duration::from_millis(20);
         // While the machine is so busy that phones do not answer, their readings have time.
-        let spare = id(self.codes.last().expect("a phone"));
+        let spare = self.id(self.codes.last().expect("a phone"));
         if self.own_adapter().is_unread() {
             return sleep(MOMENT).await;
         }
@@ -212,7 +178,7 @@ impl Double for Rack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
-    let rack = Rack::new(98, true).await;
+    let rack = rack(98, true).await;
     insta::assert_snapshot!(super::table(rack.clone(), OPERATIONS).await);
     for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
         let service = line["service"].as_str().unwrap_or_default();
@@ -223,18 +189,18 @@ async fn no_fault_behind_an_adb_server_breaks_a_promise() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_proven_readings_no_missing_effect_is_refunded() {
     let operations = [Operation::SetProxy, Operation::Restart];
-    let table = super::table(Rack::new(38, false).await, &operations).await;
+    let table = super::table(rack(12, false).await, &operations).await;
     assert!(!table.contains("failed_silent"), "{table}");
     insta::assert_snapshot!(table);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
-    let (rack, clock) = (Rack::new(12, false).await, Clock::manual(Timestamp(1)));
+    let (rack, clock) = (rack(12, false).await, Clock::manual(Timestamp(1)));
     Double::adapter(&*rack, &clock);
     rack.wait_until_listed().await;
     let (silent, others) = rack.codes.split_at(3);
-    let read = |code: &String| rack.own_adapter().find_all(&[id(code).as_str()]).expect("from memory").remove(0);
+    let read = |code: &String| rack.own_adapter().find_all(&[rack.id(code).as_str()]).expect("from memory").remove(0);
     let runs =
         |code: &String| read(code).state() == DeviceState::Running && read(code).offers.proxy.refusal().is_none();
     while !rack.codes.iter().all(runs) {

@@ -6,22 +6,16 @@ use crate::harness::double::KEYS;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use async_trait::async_trait;
 use cloudphone::adapter_kit::guard::GuardLimits;
-use cloudphone::phones::contract::{Command, DeviceId, DeviceState, PowerAction, SetPowerArgs};
-use cloudphone::phones::port::{Found, Platform, PlatformName, ReadPort, WritePort};
+use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::port::{Platform, PlatformName};
 use cloudphone::platforms::armcloud::api::{READ_WITHIN, WRITE_WITHIN};
 use cloudphone::platforms::armcloud::{self, AccountKeys, ApiSettings, Armcloud, Family, Scheme};
 use serde_json::{Value, json};
-use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::sleep;
 use toolwarrant::Clock;
-use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
-
-/// More than the cases.
-const PADS: u32 = 1_024;
 
 /// Makes the cases end sooner, and leaves a reading some seconds.
 const FASTER: u32 = 5;
@@ -31,56 +25,17 @@ const CALLS_MAX: usize = 24;
 
 const TIMES: [&str; 6] = ["--set", "task_ms=200", "--set", "restart_ms=1000", "--set", "command_ms=50"];
 
-struct Account {
-    lab: Lab<Armcloud>,
-    ordinary: AtomicUsize,
-    timing: AtomicUsize,
-    clock: OnceLock<Clock>,
-    staged: Mutex<Vec<(Operation, Mishap, String)>>,
-}
+/// A case takes one of eight pads.
+type Account = Lab<Armcloud>;
 
-impl Deref for Account {
-    type Target = Lab<Armcloud>;
-
-    fn deref(&self) -> &Lab<Armcloud> {
-        &self.lab
-    }
+async fn account(pads: u32, shown: bool) -> Arc<Account> {
+    Lab::new("pads", pads, &TIMES, shown).await
 }
 
 impl Account {
-    async fn new(shown: bool) -> Arc<Self> {
-        let (ordinary, timing, clock, staged) = Default::default();
-        Arc::new(Self { lab: Lab::new(PADS, &TIMES, shown).await, ordinary, timing, clock, staged })
-    }
-
     fn timing(&self) -> impl Iterator<Item = &String> {
         self.codes.iter().skip(6).step_by(8)
     }
-
-    async fn shut_down(&self, id: &DeviceId) {
-        let (device_id, clock) = (id.clone(), self.clock.get().expect("the adapter is made first"));
-        let now = clock.now();
-        let action = PowerAction::Shutdown;
-        let command = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: None });
-        let request = TaskId::new(now, [0; 10]);
-        let leave = Leave::until(now.plus(Duration::from_mins(10)), clock);
-        let sent = self.own_adapter().send(request, &command, leave).await;
-        assert_eq!(sent, Sent::Ok);
-        let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.state() == DeviceState::Stopped);
-        while self.platform.journal("did", &self.code(id)).await.is_empty()
-            || !is_down(self.own_adapter().read_anew(id).await)
-        {
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    fn code(&self, id: &DeviceId) -> String {
-        id.as_str().strip_prefix("pads-").expect("a pad").to_uppercase()
-    }
-}
-
-fn id(code: &str) -> DeviceId {
-    DeviceId::new(&format!("pads-{}", code.to_lowercase())).expect("an id")
 }
 
 fn endpoint(operation: Operation) -> &'static str {
@@ -122,8 +77,6 @@ fn keep_wall(clock: &Clock) {
 impl Double for Account {
     fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
         keep_wall(clock);
-        self.clock.get_or_init(|| clock.clone());
-        let name = PlatformName::parse("pads").expect("a name");
         let made = self.adapter.get_or_init(|| {
             let [(_, access), (_, secret)] = KEYS;
             let settings = ApiSettings {
@@ -145,12 +98,12 @@ impl Double for Account {
                 shared_address: false,
                 reads_through_proxy: false,
             };
-            let adapter = Armcloud::new(name.clone(), account, self.readings(), &files(), clock.clone());
+            let adapter = Armcloud::new(self.name(), account, self.readings(), &files(), clock.clone());
             let adapter = Arc::new(adapter.expect("an account"));
             self.run(adapter.keep_fresh());
             adapter
         });
-        (name, made.clone())
+        (self.name(), made.clone())
     }
 
     async fn phones(&self) -> Vec<(DeviceId, String)> {
@@ -158,36 +111,23 @@ impl Double for Account {
         let state = self.platform.get("state").await.expect("a state");
         let phone = |pad: &Value| {
             let [code, name] = ["pad_code", "name"].map(|key| pad[key].as_str().expect("a text"));
-            (id(code), name.to_owned())
+            (self.id(code), name.to_owned())
         };
         state["pads"].as_array().expect("pads").iter().map(phone).collect()
     }
 
     async fn stage(&self, operation: Operation, fault: Mishap) -> Option<DeviceId> {
+        self.choose(fault)?;
         let switches = switches(operation, fault)?;
         self.wait_until_listed().await;
-        let adapter = self.own_adapter();
-        let code = match operation {
-            Operation::Shutdown | Operation::Boot | Operation::BootStopped => {
-                self.timing().nth(self.timing.fetch_add(1, Relaxed))
-            }
-            _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
-        };
-        let code = code.expect("there are more pads than cases");
-        let id = id(code);
-        if fault == Mishap::ShowsOnly || operation == Operation::BootStopped {
-            self.shut_down(&id).await;
-        }
-        self.platform.switch(Some(code), &switches).await;
-        // The server uses a reading for two seconds, and so perhaps one from before the fault.
-        adapter.read_anew(&id).await.expect("the platform answers");
-        self.staged.lock().expect("no panic").push((operation, fault, code.clone()));
-        self.record(&id).await;
-        Some(id)
+        let is_timing = matches!(operation, Operation::Shutdown | Operation::Boot | Operation::BootStopped);
+        let (timing, ordinary) = (self.timing(), self.codes.iter().step_by(8));
+        let pads: Vec<&String> = if is_timing { timing.collect() } else { ordinary.collect() };
+        Some(self.stage_one((operation, fault), &switches, pads).await)
     }
 
     async fn deeds(&self, id: &DeviceId) -> Vec<PhoneDeed> {
-        super::deeds(&self.platform, &self.code(id)).await
+        self.list_deeds(id).await
     }
 
     async fn pass(&self, clock: &Clock) {
@@ -202,7 +142,7 @@ impl Double for Account {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_of_armcloud_breaks_a_promise() {
-    let account = Account::new(true).await;
+    let account = account(1_024, true).await;
     insta::assert_snapshot!(super::table(account.clone(), OPERATIONS).await);
     // An operation that the platform has given up is final, and so is a refusal.
     let requests = account.platform.requests("").await;
@@ -221,7 +161,7 @@ async fn no_fault_of_armcloud_breaks_a_promise() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_proven_readings_no_missing_effect_is_refunded() {
-    let table = super::table(Account::new(false).await, &[Operation::SetProxy, Operation::Restart]).await;
+    let table = super::table(account(128, false).await, &[Operation::SetProxy, Operation::Restart]).await;
     assert!(!table.contains("failed_silent"), "{table}");
     insta::assert_snapshot!(table);
 }

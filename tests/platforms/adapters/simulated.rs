@@ -48,13 +48,7 @@ fn part(fault: Mishap) -> Option<Part> {
         Mishap::CannotBeRead => Part::Unreadable,
         Mishap::IgnoresProxy => Part::Leaking,
         Mishap::Rotates => Part::Rotating,
-        // Their connections never fail.
-        Mishap::SaysNothing | Mishap::CutsAnswer => return None,
-        Mishap::ActsAndRefuses | Mishap::ShowsOnly => return None,
-        Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
-        Mishap::Forwarded | Mishap::SharesProxyAddress => return None,
-        Mishap::ChangesPlaces | Mishap::ProxyIsDead => return None,
-        Mishap::LeavesThroughNeighbour | Mishap::LeavesThroughApp => return None,
+        _ => return None,
     })
 }
 
@@ -82,6 +76,9 @@ impl Double for Simulated {
     }
 
     async fn stage(&self, operation: Operation, fault: Mishap) -> Option<DeviceId> {
+        if self.lie != Lie::None && fault != Mishap::None {
+            return None;
+        }
         // Of the stopped phones, none has another fault.
         let part = match (operation, fault) {
             (Operation::BootStopped, Mishap::None) => Some(Part::Stopped),

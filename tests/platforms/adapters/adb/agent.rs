@@ -1,7 +1,7 @@
 //! An agent that sees and touches phones behind an adb server, against the double, whose pictures
 //! change by themselves, late, or not at all.
 
-use super::{Rack, id};
+use super::{Rack, rack};
 use crate::harness::{Key, Server, Tenant, serve_service};
 use adapter_suite::Double as _;
 use cloudphone::OwnFlags;
@@ -21,13 +21,13 @@ struct RackAgent {
 impl RackAgent {
     async fn new() -> Self {
         // The last phone shows that the machine has time for others.
-        let rack = Rack::new(2, false).await;
+        let rack = rack(2, false).await;
         let compose = |Setup { clock, passes, .. }: Setup<'_, ()>| {
             let adapter = Arc::new(rack.build(&clock, AdbPrograms::default()).with_screens(true));
             rack.run(adapter.keep_fresh());
             let _ = rack.adapter.set(adapter.clone());
             let own = OwnFlags { allow_private_proxy: None, screen_minutes: 30 };
-            let platforms = Arc::new(Platforms::default().with(super::name(), adapter));
+            let platforms = Arc::new(Platforms::default().with(rack.name(), adapter));
             cloudphone::service(platforms, own, clock, passes)
         };
         let (server, mut keys) = serve_service(&["screen"], compose, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -40,7 +40,7 @@ impl RackAgent {
     }
 
     async fn call(&self, tool: &str, mut arguments: Value) -> Value {
-        arguments["device_id"] = id(&self.rack.codes[0]).as_str().into();
+        arguments["device_id"] = self.rack.id(&self.rack.codes[0]).as_str().into();
         let passing = async {
             loop {
                 self.rack.pass(&self.server.clock).await;

@@ -1,7 +1,7 @@
 //! The screens of phones behind an adb server, against the double. The adapter's clock moves only
 //! where a test moves it.
 
-use super::{Rack, id};
+use super::{Rack, rack};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{CheckPort, Direction, ReadPort, ScreenError, ScreenInput, Still, StillSize, WritePort};
 use cloudphone::platforms::adb::{Adb, AdbPrograms};
@@ -23,10 +23,10 @@ struct Watched {
 
 impl Watched {
     async fn new() -> Arc<Self> {
-        let (rack, clock) = (Rack::new(1, false).await, Clock::manual(Timestamp(1)));
+        let (rack, clock) = (rack(1, false).await, Clock::manual(Timestamp(1)));
         let adapter = rack.adapter.get_or_init(|| rack.make(&clock, AdbPrograms::default())).clone();
         rack.wait_until_listed().await;
-        Arc::new(Self { phone: id(&rack.codes[0]), rack, adapter, clock })
+        Arc::new(Self { phone: rack.id(&rack.codes[0]), rack, adapter, clock })
     }
 
     async fn set(&self, switches: Value) {
