@@ -115,6 +115,12 @@ async fn count_requests(double: &Double, endpoint: &str) -> usize {
     double.requests(endpoint).await.iter().filter(|line| line["accepted"] == true).count()
 }
 
+/// Returns the rows of the table that `platform check` prints.
+fn findings(said: &str) -> String {
+    let rows = said.lines().skip_while(|line| !line.starts_with("STEP ")).skip(1);
+    rows.take_while(|line| !line.starts_with("act id ")).map(|row| format!("{row}\n")).collect()
+}
+
 async fn end(program: &Program, tool: &str, arguments: Value) -> Value {
     let accepted = program.call(tool, arguments).await.expect("accepted");
     program.task(&accepted["task_id"]).await

@@ -1,6 +1,6 @@
 //! A working platform: its phones, its check, and its evidence before and after the check.
 
-use super::{FAST, Site, assert_nowhere, count_requests, echo, end, id, lab, list_all, until};
+use super::{FAST, Site, assert_nowhere, count_requests, echo, end, findings, id, lab, list_all, until};
 use crate::harness::double::{Double, KEYS, table};
 use crate::harness::program::{start, steady};
 use kit::Process;
@@ -216,7 +216,7 @@ async fn a_check_explains_each_step_that_fails() {
         site.configure(config);
         double.switch(None, switches).await;
         let (code, text) = site.operate("platform check lab").await;
-        transcript += &format!("{name}: exit {code}\n{}\n\n", normalize(&text, &site));
+        transcript += &format!("{name}: exit {code}\n{}\n", findings(&normalize(&text, &site)));
     }
     insta::assert_snapshot!(transcript);
 }

@@ -1,7 +1,7 @@
 //! Each condition in which a phone can be, and a program that is gone, as clients and the operator
 //! see it.
 
-use super::super::{FAST, Site, id, list_all};
+use super::super::{FAST, Site, findings, id, list_all};
 use super::table_of;
 use crate::harness::double::Double;
 use crate::harness::program::{Program, binary, steady};
@@ -55,8 +55,8 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
             answer => Ok(answer),
         });
         let (code, text) = checked.await.expect("the phones answer");
-        let text = steady(&text, site.home.path()).replace(&address, "SERVER");
-        let lines = text.lines().filter(|line| !line.starts_with("TIME ") && !line.starts_with("start of a phone"));
+        let found = findings(&steady(&text, site.home.path()).replace(&address, "SERVER"));
+        let lines = found.lines().filter(|line| !line.starts_with("start of a phone"));
         let _ = writeln!(said, "== platform check, {what}: exit {code}\n{}", lines.collect::<Vec<_>>().join("\n"));
     };
     check("with all programs", &mut said).await;
