@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const PAGES: [&str; 14] = [
     "/",
     "/tasks",
-    "/tasks?status=failed_silent&since=24h&in-flight=",
+    "/tasks?status=failed_silent&since=24h",
     "/refunds?app=demo",
     "/applications",
     "/applications/demo",

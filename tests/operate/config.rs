@@ -21,17 +21,18 @@ async fn check(text: &str) -> (bool, Value) {
 
 #[tokio::test]
 async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
-    let output = Command::new(binary()).env_clear().arg("flags").output().await.expect("the program runs");
-    let page = String::from_utf8(output.stdout).expect("text");
-    let (_, serving) = page.split_once("## Serving").expect("a section");
-    let rows = serving.split("\n## ").next().expect("rows").lines().filter_map(|line| line.strip_prefix("| `--"));
-    let rows = rows.map(|row| {
-        let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['`', '\u{2217}'])).collect();
-        let (name, value) = cells[0].split_once(' ').unwrap_or((cells[0], ""));
-        let value = value.trim_end_matches(['`', ' ', '\u{2217}']);
-        let name = name.trim_end_matches(['`', '\u{2217}']);
-        assert_eq!(cells[1], format!("CLOUDPHONE_{}", name.replace('-', "_").to_uppercase()));
-        (name, value, cells[2].trim_matches('`'))
+    let output = Command::new(binary()).env_clear().args(["serve", "--help"]).output().await;
+    let page = String::from_utf8(output.expect("the program runs").stdout).expect("text");
+    let blocks: Vec<_> =
+        page.split("\n      --").map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let rows = blocks.iter().skip(1).map(|row| {
+        let after = |begin: &str| row.split_once(begin).map_or("", |(_, rest)| rest);
+        let between = |begin, end| after(begin).split_once(end).map_or("", |(value, _): (&str, &str)| value);
+        let (flag, about) = row.split_once(' ').expect("a help");
+        let name = flag.split_once('[').map_or(flag, |(name, _)| name);
+        assert!(row.contains(&format!("[env: CLOUDPHONE_{}=]", name.replace('-', "_").to_uppercase())), "{row}");
+        let has_value = flag != name || about.starts_with('<');
+        (name, if has_value { between("<", '>') } else { "" }, between("[default: ", ']'))
     });
     let rows: Vec<_> = rows.filter(|(name, ..)| !["as", "config", "json", "reason", "socket"].contains(name)).collect();
     let mut file = String::new();

@@ -3,7 +3,7 @@
 
 use super::monitor::parse;
 use crate::harness::double::{Double, table};
-use crate::harness::program::{Program, WATCHED, binary, get, json_of, key_of, operate};
+use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, operator};
 use kit::TestPostgres;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,9 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_operator::{Names, alerts};
-
-const NAMES: [&str; 2] = ["cloudphone", "0.1.0"];
+use toolwarrant_operator::Names;
+use toolwarrant_operator::metric::TABLE;
 
 async fn page(program: &Program) -> String {
     get(&format!("{}/metrics", program.monitor())).await.2
@@ -23,10 +22,8 @@ async fn page(program: &Program) -> String {
 
 /// Returns the names of all metrics, each with its labels.
 fn rows() -> BTreeSet<String> {
-    let output = Command::new(binary()).env_clear().arg("metrics").output().expect("the program runs");
-    let page = String::from_utf8(output.stdout).expect("text").replace('`', "");
-    let cells = page.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
-    cells.filter(|cells| cells.len() == 6).skip(2).map(|cells| format!("{} {}", cells[1], cells[3])).collect()
+    let names = Names::of("cloudphone", "0.1.0");
+    TABLE.iter().map(|row| format!("{}{} {}", row.prefix(&names), row.name, row.labels.join(", "))).collect()
 }
 
 /// Returns those on a page, without the label of spans.
@@ -209,14 +206,16 @@ fn refuse(arguments: &[&str], input: &str) -> Option<String> {
 
 #[tokio::test]
 async fn each_alert_rule_fires_on_an_ill_instance_alone_and_promtool_accepts_rules_and_page() {
-    let rules = alerts::rules(&Names::of(NAMES[0], NAMES[1]));
+    let home = TempDir::new().expect("a temporary folder");
+    let folder = home.path().join("files");
+    operator(home.path()).files(&folder).await.expect("files");
+    let rules = fs::read_to_string(folder.join("cloudphone.rules.yml")).expect("a file");
     let alerts: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     let tried = CASES.lines().filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next());
     assert_eq!(tried.filter(|alert| !alert.is_empty()).collect::<BTreeSet<_>>(), alerts, "each rule has a case");
     if Command::new("promtool").arg("--version").output().is_err() {
         return println!("left out: promtool is not installed (package prometheus)");
     }
-    let home = TempDir::new().expect("a temporary folder");
     let [file, cases] = ["rules.yml", "cases.yml"].map(|name| home.path().join(name));
     fs::write(&file, &rules).expect("written");
     fs::write(&cases, promtool_cases()).expect("written");

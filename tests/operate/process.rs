@@ -10,7 +10,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 /// The only time limit.
@@ -159,20 +158,6 @@ async fn it_stops_when_its_terminal_is_gone() {
     let socket = data.join("admin.sock");
     let gone = wait_for(async || if socket.exists() { Err("its socket is there".to_owned()) } else { Ok(()) });
     gone.await.expect("it stops");
-}
-
-#[tokio::test]
-async fn a_follower_of_the_trail_ends_quietly_when_its_reader_has_gone() {
-    let program = Program::start(&[]).await;
-    let mut command = Command::new(binary());
-    command.args(["audit", "tail", "--follow", "--data"]).arg(&program.data).kill_on_drop(true);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
-    let mut lines = BufReader::new(child.stdout.take().expect("its output"));
-    assert!(lines.read_line(&mut String::new()).await.expect("a line") > 0);
-    drop(lines);
-    json_of(&program.data, "app label demo owner=Ada").await;
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("it ends").expect("its end");
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[tokio::test]

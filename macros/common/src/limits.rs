@@ -24,9 +24,9 @@ pub const TASKS_KEPT_DAYS: u32 = 7;
 
 /// The command for a resource has the resource's name, so no resource has one of these.
 #[rustfmt::skip]
-pub const COMMANDS: [&str; 28] = [
+pub const COMMANDS: [&str; 26] = [
     "acts", "app", "audit", "backup", "bridge", "call", "clock", "cluster", "completion", "config", "console", "doctor",
-    "files", "find", "flags", "help", "key", "metrics", "overview", "ready", "refunds", "restore", "serve", "sign",
+    "files", "find", "help", "key", "overview", "ready", "refunds", "restore", "serve", "sign",
     "stdio", "store", "task", "tools",
 ];
 

@@ -22,7 +22,7 @@ pub use anchor::Anchor;
 pub use chain::{Head, is_chain_line};
 pub use line::Line;
 pub use queue::Slot;
-pub use trail::{TAIL_MAX, TrailPlace, VisitedPart, days, end_of_trail, read_after, tail, try_to_write, visit_back};
+pub use trail::{TAIL_MAX, TrailPlace, VisitedPart, days, tail, try_to_write, visit_back};
 
 use queue::Queue;
 use std::io;

@@ -303,8 +303,7 @@ fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
     assert_eq!(names, expected.map(|date| format!("audit-{date}.jsonl")));
     let found = verify::verify(&scratch.dir(), &key(), anchor.as_ref(), verify::Scope::All).expect("read");
     assert_eq!((found.faults, found.sealed_lines), (vec![], 4 * 2));
-    let place = TrailPlace { day: String::new(), offset: 0 };
-    let (lines, _) = read_after(&scratch.dir(), place).expect("read");
+    let lines = tail(&scratch.dir(), TAIL_MAX).expect("read");
     let ids = lines.iter().filter_map(|line| line.split('"').nth(7)).collect::<String>();
     assert_eq!(ids, "abcdabcd");
 }
@@ -408,26 +407,4 @@ fn the_last_lines_are_read_from_the_end_without_seals_and_without_what_is_incomp
         let tail = tail(&scratch.dir(), wanted).expect("read");
         assert_eq!(tail, all[all.len() - wanted.min(all.len())..], "{wanted}");
     }
-}
-
-#[test]
-fn lines_after_a_place_are_read_once_over_the_end_of_a_day() {
-    let scratch = Scratch::new("after");
-    fs::create_dir_all(scratch.dir()).unwrap();
-    let write = |date: &str, text: &str| {
-        let mut file = OpenOptions::new().append(true).create(true).open(scratch.file(date)).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-    };
-    let read = |place| read_after(&scratch.dir(), place).unwrap();
-    let end = || end_of_trail(&scratch.dir()).unwrap();
-    let none = end();
-    write("2026-11-23", "{\"n\":1}\n{\"n\":2}\n{\"n\"");
-    let (lines, begin) = read(none);
-    assert_eq!(lines, ["{\"n\":1}", "{\"n\":2}"], "an incomplete line waits");
-    assert_eq!(end(), begin);
-    write("2026-11-23", ":3}\n");
-    write("2026-11-24", "{\"n\":4}\n");
-    let (lines, after) = read(begin);
-    assert_eq!(lines, ["{\"n\":3}", "{\"n\":4}"]);
-    assert_eq!(read(after.clone()), (vec![], after));
 }

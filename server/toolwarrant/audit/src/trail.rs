@@ -118,48 +118,6 @@ fn visit_file_back(
     Ok(None)
 }
 
-pub fn end_of_trail(folder: &Path) -> io::Result<TrailPlace> {
-    let Some(path) = days(folder)?.pop() else { return Ok(TrailPlace { day: String::new(), offset: 0 }) };
-    let length = path.metadata()?.len();
-    let (_, offset) = read_lines(&File::open(&path)?, length.saturating_sub(TAIL_LINE as u64), TAIL_LINE)?;
-    Ok(TrailPlace { day: date(&path).unwrap_or_default().to_owned(), offset })
-}
-
-/// Returns the lines after a place, the oldest first, and the place after them. Reads at most 16
-/// MiB.
-pub fn read_after(folder: &Path, after: TrailPlace) -> io::Result<(Vec<String>, TrailPlace)> {
-    let (mut lines, mut bytes, mut end) = (Vec::new(), 0, after);
-    for path in days(folder)? {
-        let day = date(&path).unwrap_or_default();
-        let begin = match day.cmp(&end.day) {
-            Ordering::Less => continue,
-            Ordering::Equal => end.offset,
-            Ordering::Greater => 0,
-        };
-        let file = File::open(&path)?;
-        let (read, offset) = read_lines(&file, begin, TAIL_BYTES - bytes)?;
-        end = TrailPlace { day: day.to_owned(), offset };
-        bytes += read.len();
-        let is_ours = |line: &&[u8]| !line.is_empty() && line.len() <= TAIL_LINE && !is_chain_line(line);
-        let read = read.split(|byte| *byte == b'\n').filter(is_ours);
-        lines.extend(read.map(|line| String::from_utf8_lossy(line).into_owned()));
-        if begin + TAIL_BYTES as u64 <= file.metadata()?.len() || bytes >= TAIL_BYTES {
-            break;
-        }
-    }
-    Ok((lines, end))
-}
-
-/// Leaves an incomplete line at the end, which may still be being written.
-fn read_lines(file: &File, begin: u64, most: usize) -> io::Result<(Vec<u8>, u64)> {
-    let left = file.metadata()?.len().saturating_sub(begin);
-    let mut read = vec![0; usize::try_from(left).unwrap_or(most).min(most)];
-    file.read_exact_at(&mut read, begin)?;
-    read.truncate(read.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
-    let offset = begin + read.len() as u64;
-    Ok((read, offset))
-}
-
 /// Returns the files of a trail, the oldest day first. Ignores links and all other files.
 pub fn days(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {

@@ -358,7 +358,7 @@ const KNOWN_MAX: usize = 200;
 const KEPT: [&str; 2] = ["as", "status"];
 
 /// The filters that a page shows only once they have a value.
-const RARE: [&str; 8] = ["until", "in-flight", "resource", "request", "task", "operator", "unused-for", "older-than"];
+const RARE: [&str; 7] = ["until", "resource", "request", "task", "operator", "unused-for", "older-than"];
 
 /// The times to choose from.
 const SINCE: [&str; 5] = ["1h", "24h", "7d", "30d", "90d"];

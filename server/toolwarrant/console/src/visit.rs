@@ -45,8 +45,7 @@ impl<'a> ConsoleVisit<'a> {
     /// Returns the path of this page with another value in its query, from the first row on.
     pub(crate) fn same_page(&self, path: &str, name: &str, value: &str) -> String {
         let kept = self.query.iter().map(|(known, value)| (known.as_str(), value.as_str()));
-        // A task of one status is not asked for by being in flight.
-        let left_out = [name, "after", "before", if name == "status" { "in-flight" } else { name }];
+        let left_out = [name, "after", "before"];
         let kept = kept.filter(|(known, _)| !left_out.contains(known));
         let pairs = kept.chain([(name, value)]).filter(|(_, value)| !value.is_empty());
         let pairs: Vec<_> = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();

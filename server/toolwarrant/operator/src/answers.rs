@@ -20,7 +20,7 @@ pub use server::{
 };
 pub use target::{StateCounts, TargetRow, TaskTarget};
 pub(crate) use trail::AuditLine;
-pub use trail::{AuditPage, AuditTail, OtherTrail, TrailFault, TrailLine, Verification};
+pub use trail::{AuditPage, OtherTrail, TrailFault, TrailLine, Verification};
 
 use crate::error::OperatorError;
 use crate::view::{AnswerView, Show, answer_types};
@@ -91,7 +91,6 @@ answers! {
     FoundObject(FoundObject),
     Acts(Vec<ActRow>),
     Audit(AuditPage),
-    AuditTail(AuditTail),
     Verification(Verification),
     Overview(Box<OverviewAnswer>),
     Doctor(Diagnosis),

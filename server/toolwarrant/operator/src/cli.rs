@@ -8,7 +8,6 @@ mod files;
 mod help;
 mod options;
 mod page;
-mod reference;
 mod stdio;
 mod toolsets;
 mod words;
@@ -17,7 +16,6 @@ use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
 use crate::error::{FailureCode, OperatorError};
 use crate::flags;
-use crate::metrics;
 use crate::names::Names;
 use crate::own::OwnCommand;
 use crate::place::StoreOptions;
@@ -209,8 +207,7 @@ impl CommandLine<'_> {
         let stdio = data.map(|data| self.with_environment(stdio::command::<F>(data, self.catalogue, self.fleets)));
         let command = command.subcommands([Some(serve), stdio].into_iter().flatten());
         let command = OperatorCommand::augment_subcommands(command).subcommand(config_command());
-        let command = command.subcommands([metrics_command(), files_command(), completion_command()]);
-        let command = self.with_client(command).subcommand(flags_command());
+        let command = self.with_client(command.subcommands([files_command(), completion_command()]));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
         let command = with_targets(command, self.catalogue);
@@ -292,8 +289,6 @@ impl CommandLine<'_> {
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
                 return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
-            Some((help::FLAGS, _)) => return Ok(Invocation::Print(reference::page(&self.command::<F, C>()))),
-            Some((help::METRICS, _)) => return Ok(Invocation::Print(metrics::reference(self.names))),
             Some((help::COMPLETION, inner)) => {
                 return Ok(Invocation::Print(files::completion(value(inner)?, &mut self.command::<F, C>())));
             }
@@ -423,8 +418,7 @@ impl Asked {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
         let name = matches.subcommand_name();
-        let writes = [help::FLAGS, help::METRICS, help::FILES, help::COMPLETION];
-        let reads_none = |name| writes.contains(&name) || ClientCommand::has_subcommand(name);
+        let reads_none = |name| [help::FILES, help::COMPLETION].contains(&name) || ClientCommand::has_subcommand(name);
         if name.is_some_and(reads_none) {
             return nothing;
         }
@@ -438,14 +432,6 @@ impl Asked {
             json: matches.try_get_one::<bool>(flags::JSON).ok().flatten().is_some_and(|json| *json),
         }
     }
-}
-
-fn flags_command() -> clap::Command {
-    clap::Command::new(help::FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
-}
-
-fn metrics_command() -> clap::Command {
-    clap::Command::new(help::METRICS).about("Print all metrics with their labels and help, in Markdown")
 }
 
 fn files_command() -> clap::Command {
@@ -484,7 +470,7 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(commands);
-        let others = ["config", help::FLAGS, help::METRICS, help::FILES, help::COMPLETION, "help", "serve", STDIO];
+        let others = ["config", help::FILES, help::COMPLETION, "help", "serve", STDIO];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

@@ -45,6 +45,7 @@ use applications::AppCommand;
 use clock::ClockCommand;
 use serde_json::Value;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
+use toolwarrant_http::monitor::MonitorSource;
 
 pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
     let CommandRow { name, role, object, .. } = judge(context, &command)?;

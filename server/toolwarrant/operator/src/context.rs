@@ -1,9 +1,9 @@
 //! The context of operator commands. Start at [`OpenedData::open`].
 
-use crate::answers::ServerFacts;
 use crate::console::ConsoleDoor;
 use crate::data::DataFolder;
 use crate::lines::ActLines;
+use crate::metrics::ServiceStatus;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
@@ -28,7 +28,6 @@ use toolwarrant_core::pipeline::ToolCaller;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::toolsets::Offer;
-use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
@@ -53,7 +52,7 @@ pub struct OperatorContext {
     pub clock: Clock,
     pub audit: Option<AuditHandle>,
     /// The server of this process, if it serves.
-    pub server: Option<Arc<dyn ServerState>>,
+    pub server: Option<Arc<ServiceStatus>>,
     /// Calls tools of that server.
     pub caller: Option<Weak<dyn ToolCaller>>,
     /// The console of that server.
@@ -107,21 +106,6 @@ impl OperatorContext {
         }
         written.unwrap_or(false)
     }
-}
-
-/// The state of the server of this process.
-pub trait ServerState: MonitorSource {
-    /// Returns how it does, with its last 24 hours.
-    fn describe(&self) -> BoxFuture<'_, ServerFacts>;
-
-    /// Returns the beginnings of the ids of targets, one for each upstream that has one.
-    fn prefixes(&self) -> Vec<String>;
-
-    /// Returns the last call that did not reach its upstream, since this time.
-    fn describe_unavailable(&self, since: Timestamp) -> Option<String>;
-
-    /// Adds a point to its history. Call it once a minute.
-    fn note_minute(&self, now: Timestamp);
 }
 
 /// A list of the targets of tools.

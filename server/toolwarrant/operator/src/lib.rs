@@ -5,7 +5,6 @@
 //! has one of the [`answers`], and [`render`] turns its [`view`] into text. No module depends on a
 //! contract: the words come from the catalogue.
 
-pub mod alerts;
 pub mod answers;
 mod archive;
 mod background;
@@ -23,7 +22,7 @@ pub mod flags;
 mod history;
 pub mod keeping;
 mod lines;
-mod metric;
+pub mod metric;
 pub mod metrics;
 mod names;
 pub mod offline;
@@ -51,9 +50,7 @@ pub use command::{
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Spanned};
 pub use console::{ConsoleDoor, LinkRequest};
-pub use context::{
-    Check, Inventory, Item, OpenedData, OperatorContext, ProgramIdentity, ServerState, Shared, States, VisitState,
-};
+pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, ProgramIdentity, Shared, States, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use lines::ActLines;

@@ -1,10 +1,9 @@
-//! The table of all metrics: the page of a monitor, the reference and the alert rules come from it.
+//! The table of all metrics: the page of a monitor and the alert rules come from it.
 //!
 //! A part of the program can only write a sample of a row, and its head comes from the row. A row
 //! has samples while the program has what it is about: an upstream, a store of replicas, a backup.
 
 use crate::names::Names;
-use toolwarrant_common::table_row;
 use toolwarrant_postgres::COUNTED_MAX;
 use toolwarrant_store::VIOLATIONS_MAX;
 
@@ -13,17 +12,18 @@ const _: () = assert!(VIOLATIONS_MAX == 1_000 && COUNTED_MAX == 1_000);
 
 /// A row of [`TABLE`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Metric {
+pub struct Metric {
     /// Without the prefix of the program.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     pub(crate) kind: &'static str,
-    pub(crate) labels: &'static [&'static str],
+    pub labels: &'static [&'static str],
     pub(crate) help: &'static str,
 }
 
 impl Metric {
     /// Returns the prefix of the name. A metric of the process has the same name in all programs.
-    pub(crate) fn prefix<'a>(&self, names: &'a Names) -> &'a str {
+    #[must_use]
+    pub fn prefix<'a>(&self, names: &'a Names) -> &'a str {
         if self.name.starts_with("process_") { "" } else { &names.metrics }
     }
 }
@@ -39,7 +39,7 @@ macro_rules! table {
                 help: $help,
             };
         )*
-        pub(crate) static TABLE: &[&Metric] = &[$(&$name),*];
+        pub static TABLE: &[&Metric] = &[$(&$name),*];
     };
 }
 
@@ -97,20 +97,4 @@ table! {
     store_queue: gauge [] "Requests that wait for the next transaction.";
     refund_invariant_violations: gauge []
         "Tasks whose refund is missing or not due, at most 1,000; see the command `doctor`.";
-}
-
-/// Returns the reference of all metrics of a program, in Markdown.
-pub(crate) fn reference(names: &Names) -> String {
-    let mut page = format!(
-        "# Metrics of {}\n\nA metric has samples only while the program has what it is about.\n\n\
-         | name | kind | labels | help |\n|---|---|---|---|\n",
-        names.program
-    );
-    for metric in TABLE {
-        let Metric { name, kind, labels, help } = metric;
-        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let name = format!("`{}{name}`", metric.prefix(names));
-        page += &table_row([name, kind.to_string(), labels.join(", "), (*help).to_owned()]);
-    }
-    page
 }

@@ -2,10 +2,8 @@
 //! [`ServiceStatus`].
 
 use crate::answers::{ServerFacts, ServerLoad, UpstreamRow};
-use crate::context::ServerState;
 use crate::history::{History, HistoryPoint, Totals};
 use crate::metric;
-pub(crate) use crate::metric::reference;
 use crate::names::Names;
 use crate::prometheus::MetricsPage;
 use crate::replica_status::ReplicaStatus;
@@ -127,30 +125,28 @@ impl MonitorSource for ServiceStatus {
     }
 }
 
-impl ServerState for ServiceStatus {
-    fn describe(&self) -> BoxFuture<'_, ServerFacts> {
-        Box::pin(self.describe_here())
-    }
-
-    fn prefixes(&self) -> Vec<String> {
+impl ServiceStatus {
+    /// Returns the beginnings of the ids of targets, one for each upstream that has one.
+    pub(crate) fn prefixes(&self) -> Vec<String> {
         let upstreams = self.sources.get().and_then(|sources| sources.upstreams.as_ref());
         upstreams.iter().flat_map(|upstreams| upstreams.states()).filter_map(|state| state.prefix).collect()
     }
 
-    fn describe_unavailable(&self, since: Timestamp) -> Option<String> {
+    /// Returns the last call that did not reach its upstream, since this time.
+    pub(crate) fn describe_unavailable(&self, since: Timestamp) -> Option<String> {
         let (at, tool, why) = self.sources.get()?.requests.unavailable.last().filter(|(at, ..)| *at >= since)?;
         Some(format!("`{tool}` at {at}: {why}"))
     }
 
-    fn note_minute(&self, now: Timestamp) {
+    /// Adds a point to its history. Call it once a minute.
+    pub fn note_minute(&self, now: Timestamp) {
         if let Some(sources) = self.sources.get() {
             self.history.note(count(sources, now));
         }
     }
-}
 
-impl ServiceStatus {
-    async fn describe_here(&self) -> ServerFacts {
+    /// Returns how it does, with its last 24 hours.
+    pub(crate) async fn describe(&self) -> ServerFacts {
         let why_not = self.why_unready().await;
         let sources = self.sources.get();
         let load = sources.map(|StatusSources { engine, audit, upstreams, limiter, .. }| {

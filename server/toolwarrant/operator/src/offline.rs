@@ -1,14 +1,14 @@
 //! Runs a command: in the server of the data folder or, if no server runs, in this process, which
 //! then locks the folder. Start at [`Offline::run`].
 
-use crate::answers::{Answered, AuditTail, TrailLine};
+use crate::answers::Answered;
 use crate::background::Background;
 use crate::cli::WayToServer;
-use crate::command::{AuditCommand, CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools};
+use crate::command::{CommandAnswer, CommandRow, OperatorCommand, StoreCommand, execute, tools};
 use crate::context::{Inventory, OpenedData, OperatorContext, ProgramIdentity};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, is_begun, refuse_foreign};
 use crate::doctor;
-use crate::error::{OperatorError, describe_mismatch};
+use crate::error::OperatorError;
 use crate::flags;
 use crate::keeping::{AuditKeeper, AuditOptions};
 use crate::lines::ActLines;
@@ -21,17 +21,13 @@ use crate::restore;
 use crate::socket::{self, SocketRequest};
 use crate::upstreams::Upstreams;
 use crate::user::local_operator;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::{JoinHandle, spawn_blocking};
 use toolwarrant_audit::Audit;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Channel, Operator, Role};
@@ -39,8 +35,6 @@ use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Store;
-
-const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 async fn ask_server(
     names: &Names,
@@ -137,7 +131,7 @@ impl Offline<MakeParts<'_>> {
             return Answered::of(self.carry_out_on_store(folder, command.clone()).await?);
         }
         let claims = way.claims.clone();
-        let request = SocketRequest { program: names.program.to_owned(), views: true, command, claims };
+        let request = SocketRequest { program: names.program.to_owned(), command, claims };
         if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
             return answer;
         }
@@ -165,52 +159,6 @@ impl Offline<MakeParts<'_>> {
         Answered::of(carry_out(self, &folder, request.command, &operator).await?)
     }
 
-    /// Ends with the server, or if `show` returns false, because nobody reads the lines.
-    pub fn follow(
-        self,
-        runtime: &Runtime,
-        folder: &Path,
-        way: WayToServer,
-        lines: usize,
-        show: fn(&[TrailLine]) -> Result<bool, OperatorError>,
-    ) -> Result<(), OperatorError> {
-        runtime.block_on(self.follow_here(folder, way, lines, show))
-    }
-
-    async fn follow_here(
-        self,
-        folder: &Path,
-        way: WayToServer,
-        lines: usize,
-        show: fn(&[TrailLine]) -> Result<bool, OperatorError>,
-    ) -> Result<(), OperatorError> {
-        let ask = async |command: AuditCommand| {
-            let command = OperatorCommand::Audit(command);
-            let request = SocketRequest {
-                program: self.program.names.program.to_owned(),
-                views: true,
-                command,
-                claims: way.claims.clone(),
-            };
-            let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
-            ask_server(&self.program.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
-        };
-        let after = async |place| read_answer::<AuditTail>(&ask(AuditCommand::After { place }).await?.json);
-        let mut place = after(None).await?.next;
-        let mut shown: Vec<TrailLine> = read_answer(&ask(AuditCommand::Tail { lines, follow: false }).await?.json)?;
-        let mut has_reader = show(&shown)?;
-        while has_reader {
-            tokio::time::sleep(FOLLOW_EVERY).await;
-            let AuditTail { mut lines, next } = after(Some(place)).await?;
-            // Lines that came between the first two questions are in both answers.
-            lines.retain(|line| !shown.contains(line));
-            has_reader = show(&lines)?;
-            shown.clear();
-            place = next;
-        }
-        Ok(())
-    }
-
     async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> CommandAnswer {
         let Self { program: ProgramIdentity { names, .. }, store, .. } = self;
         if store.is_folder() {
@@ -224,11 +172,6 @@ impl Offline<MakeParts<'_>> {
             StoreCommand::Grant { account } => store.grant(&account).await?.into(),
         })
     }
-}
-
-/// Reads an answer that the socket carried.
-fn read_answer<T: DeserializeOwned>(answer: &Value) -> Result<T, OperatorError> {
-    json::convert(answer).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))
 }
 
 fn no_folder(folder: &Path, is_named: bool, names: &Names) -> OperatorError {

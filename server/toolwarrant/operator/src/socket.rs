@@ -71,9 +71,6 @@ pub struct SocketError(String);
 #[serde(deny_unknown_fields)]
 pub(crate) struct SocketRequest {
     pub(crate) program: String,
-    /// False from a program that knows answers alone, such as one from before an upgrade.
-    #[serde(default)]
-    pub(crate) views: bool,
     pub(crate) command: OperatorCommand,
     pub(crate) claims: Claims,
 }
@@ -281,7 +278,6 @@ async fn answer(
 ) -> io::Result<()> {
     let uid = stream.peer_cred()?.uid();
     let request = read_request(&line, receiver.program());
-    let views = request.as_ref().map_or(true, |request| request.views);
     let outcome = match request {
         Ok(SocketRequest { command, claims, .. }) => {
             let patience = command.row().patience.max(COMMAND_TIMEOUT);
@@ -291,10 +287,7 @@ async fn answer(
         Err(error) => Err(error),
     };
     let outcome = outcome.and_then(Answered::of);
-    let mut line = match views {
-        true => serde_json::to_vec(&outcome)?,
-        false => serde_json::to_vec(&outcome.map(|answered| answered.json))?,
-    };
+    let mut line = serde_json::to_vec(&outcome)?;
     line.push(b'\n');
     timeout(ANSWER_TIMEOUT, stream.write_all(&line)).await?
 }

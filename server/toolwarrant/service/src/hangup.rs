@@ -11,13 +11,6 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(crate) struct Renewal {
-    /// For the log.
-    pub(crate) what: &'static str,
-    /// May read and write files. After a failure, the old state remains.
-    pub(crate) renew: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
-}
-
 pub(crate) struct HangupSignal {
     signal: Option<Signal>,
     had_terminal: bool,
@@ -34,35 +27,24 @@ impl HangupSignal {
         self.signal.take()
     }
 
-    /// Renews everything at each signal. Ends when the terminal is gone.
-    pub(crate) async fn renew(self, renewals: Vec<Renewal>) {
-        let (Self { signal, had_terminal }, renewals) = (self, Arc::new(renewals));
+    /// Calls `renew` at each signal. Ends when the terminal is gone.
+    pub(crate) async fn renew(self, renew: impl Fn() + Send + Sync + 'static) {
+        let (Self { signal, had_terminal }, renew) = (self, Arc::new(renew));
         let Some(mut signal) = signal else { return pending().await };
         while signal.recv().await.is_some() {
             if had_terminal && !has_terminal() {
                 return tracing::info!("the terminal is gone, so the program stops");
             }
             manager::tell_reloading();
-            let renewals = Arc::clone(&renewals);
+            let renew = Arc::clone(&renew);
             // One signal after the other, so that two threads never renew the same thing.
-            let renewed = tokio::task::spawn_blocking(move || renewals.iter().for_each(Renewal::log)).await;
-            match renewed {
+            match tokio::task::spawn_blocking(move || renew()).await {
                 Ok(()) => tracing::info!("SIGHUP: looked for what was renewed on the disk"),
                 Err(error) => tracing::error!(%error, "SIGHUP: what was renewed on the disk could not be read anew"),
             }
             manager::tell(&[NotifyState::Ready]);
         }
         pending().await
-    }
-}
-
-impl Renewal {
-    fn log(&self) {
-        let Self { what, renew } = self;
-        match renew() {
-            Ok(()) => tracing::debug!(what, "read anew"),
-            Err(why) => tracing::error!(what, why, "could not be read anew; what was there stays"),
-        }
     }
 }
 
@@ -85,22 +67,20 @@ mod tests {
     use tokio::sync::mpsc;
 
     #[tokio::test]
-    async fn each_signal_renews_everything_also_after_what_could_not_be() {
+    async fn each_signal_renews_also_after_a_renewal_that_has_failed() {
         let hangup = HangupSignal::listen().unwrap();
         if hangup.signal.is_none() {
             return eprintln!("not tried: SIGHUP is ignored here");
         }
-        let (renewed, mut names) = mpsc::unbounded_channel();
-        let renewal = |what: &'static str, outcome: Result<(), String>| {
-            let renewed = renewed.clone();
-            let renew = move || renewed.send(what).map_err(|error| error.to_string()).and(outcome.clone());
-            Renewal { what, renew: Box::new(renew) }
+        let (renewed, mut all) = mpsc::unbounded_channel();
+        let renew = move || {
+            renewed.send(()).unwrap();
+            panic!("on purpose");
         };
-        let renewals = vec![renewal("broken", Err("it is broken".to_owned())), renewal("whole", Ok(()))];
-        let renewing = tokio::spawn(hangup.renew(renewals));
+        let renewing = tokio::spawn(hangup.renew(renew));
         for _ in 0..2 {
             kill_process(getpid(), Signal::HUP).unwrap();
-            assert_eq!([names.recv().await, names.recv().await], [Some("broken"), Some("whole")]);
+            all.recv().await.unwrap();
         }
         renewing.abort();
     }

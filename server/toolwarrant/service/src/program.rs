@@ -21,7 +21,7 @@ use toolwarrant_base::json;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_operator::answers::{Answered, NewKeyAnswer, TrailLine};
+use toolwarrant_operator::answers::{Answered, NewKeyAnswer};
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
 };
@@ -29,7 +29,7 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{MakeParts, Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    AuditCommand, Check, Config, ConfigError, ConfigTable, FailureCode, KeyCommand, Names, NoCommands, OperatorCommand,
+    Check, Config, ConfigError, ConfigTable, FailureCode, KeyCommand, Names, NoCommands, OperatorCommand,
     OperatorError, OwnCommand, ProgramIdentity, StoreOptions, render,
 };
 use toolwarrant_tasks::engine::OwnTasks;
@@ -223,15 +223,6 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             Ok(compose(setup).map_err(|error| format!("{error:#}"))?.parts)
         };
         let offline = Offline { program: self.identity::<H>(), store, parts: Box::new(parts) as MakeParts<'_> };
-        if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
-            let show = |lines: &[TrailLine]| {
-                let text = lines.iter().map(|TrailLine(line)| format!("{line}\n")).collect::<String>();
-                write_out(&render::plain(&text))
-                    .map_err(|error| OperatorError::refusal(format!("{UNWRITTEN}: {error}")))
-            };
-            offline.follow(&runtime, data, way, lines, show)?;
-            return Ok(ExitCode::SUCCESS);
-        }
         let made = match &command {
             OperatorCommand::Key(KeyCommand::Create { .. }) => MadeSecret::OfNewKey,
             OperatorCommand::Key(KeyCommand::Rotate { grace, .. }) => {

@@ -1,7 +1,6 @@
 //! The server: serves, and stops in order. Start at [`Server::run`].
 
 use crate::events::{log_ended_keys, log_stop};
-use crate::hangup::Renewal;
 use crate::listening::{Listening, base_path, in_clear, url_of};
 use crate::manager;
 use crate::replica;
@@ -28,7 +27,7 @@ use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::{ToolCaller, keep_passes};
 use toolwarrant_core::registry::Durability;
 use toolwarrant_http::Gate;
-use toolwarrant_http::edge::{self, Responder, Tls};
+use toolwarrant_http::edge::{self, Responder};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
@@ -143,11 +142,15 @@ impl Server {
         let name = self.context.program.names.program;
         say(&if json { self.greeting() } else { self.welcome() });
         let Signals { mut stop, hangup } = signals;
-        let renewals = renewals(self.listening.tls.clone(), self.answering.audit.clone());
+        let (tls, audit) = (self.listening.tls.clone(), self.answering.audit.clone());
+        let renew = move || {
+            tls.iter().for_each(|tls| tls.reload());
+            audit.reopen();
+        };
         let busy = self.bridges.is_some().then(|| Arc::clone(&self.answering.engine));
         let (stop_serving, stopped) = oneshot::channel();
         let signals = async {
-            let hung_up = hangup.renew(renewals);
+            let hung_up = hangup.renew(renew);
             tokio::pin!(hung_up);
             let why = tokio::select! {
                 signal = stop.next() => signal,
@@ -261,21 +264,6 @@ impl Server {
         drop((context, folder));
         Ok(())
     }
-}
-
-fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
-    let certificates = tls.map(|tls| Renewal {
-        what: "certificates",
-        renew: Box::new(move || {
-            tls.reload();
-            Ok(())
-        }),
-    });
-    let reopen = move || {
-        audit.reopen();
-        Ok(())
-    };
-    certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
 }
 
 fn report_pending(settled: Durability) -> Result<()> {

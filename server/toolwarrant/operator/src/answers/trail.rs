@@ -87,14 +87,6 @@ answer_types! {
         next: Option<String>,
     }
 
-    /// The lines after a place.
-    #[derive(Deserialize)]
-    pub struct AuditTail {
-        lines: Vec<TrailLine>,
-        /// The place of the next lines.
-        next: String,
-    }
-
     /// The result of a verification of the audit trail.
     pub struct Verification {
         sound: bool => verdict,

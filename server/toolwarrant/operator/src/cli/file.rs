@@ -64,7 +64,8 @@ pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &F
 
 /// Returns a file in which each key is commented out, with its default or the form of its value.
 pub(super) fn sample(command: &Command) -> String {
-    let mut text = format!("# Remove the `#` before a key to set it. `{} flags` explains all.\n", command.get_name());
+    let mut text =
+        format!("# Remove the `#` before a key to set it. `{} serve --help` explains all.\n", command.get_name());
     for arg in configurable_flags(command) {
         let kind = Kind::of(arg);
         let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());

@@ -1,7 +1,6 @@
 //! The files of an installation, in the names of the service. Start at [`all`].
 
 use super::file;
-use crate::alerts;
 use crate::error::OperatorError;
 use crate::names::Names;
 use clap::{Arg, Command};
@@ -25,26 +24,31 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 
 const NEW_FILE: OFlags = OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("{program}.service", include_str!("../files/unit.service")),
     ("{program}.sysusers", include_str!("../files/sysusers.conf")),
     ("{program}.tmpfiles", include_str!("../files/tmpfiles.conf")),
     ("Containerfile", include_str!("../files/Containerfile")),
     ("compose.yaml", include_str!("../files/compose.yaml")),
     ("compose-replicas.yaml", include_str!("../files/compose-replicas.yaml")),
+    ("{program}.rules.yml", RULES),
 ];
+
+/// The alert rules, for Prometheus. No rule finds that a program is down: that is `up`, whose `job`
+/// only the operator's own configuration knows. If a program is up and not ready, the rule of the
+/// reason fires.
+const RULES: &str = include_str!("../files/rules.yml");
 
 /// Returns each file with its name. `command` is the whole command line.
 pub(super) fn all(command: &mut Command, names: &Names, about: &str) -> Vec<(String, String)> {
     let fill = |text: &str| {
         let text = text.replace("{program}", names.program).replace("{environment}", &names.environment);
-        text.replace("{about}", about.trim_end_matches('.'))
+        text.replace("{metrics}", &names.metrics).replace("{about}", about.trim_end_matches('.'))
     };
     let templates = TEMPLATES.map(|(name, text)| (fill(name), fill(text)));
-    let made = [("{program}.toml", file::sample(command)), ("{program}.rules.yml", alerts::rules(names))];
-    let made = made.map(|(name, text)| (fill(name), text));
+    let sample = [(fill("{program}.toml"), file::sample(command))];
     let completions = COMPLETIONS.map(|(shell, name)| (fill(name), completion(shell, command)));
-    templates.into_iter().chain(made).chain(completions).collect()
+    templates.into_iter().chain(sample).chain(completions).collect()
 }
 
 pub(super) fn completion(shell: Shell, command: &mut Command) -> String {
@@ -97,8 +101,24 @@ fn fill<'f>(folder: &OwnedFd, files: &'f [(String, String)]) -> Result<(), (&'f 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric::TABLE;
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_rule_has_all_parts_and_names_only_metrics_of_the_table() {
+        let names = RULES.split(|c: char| !(c.is_ascii_alphanumeric() || "_{}".contains(c)));
+        let names = names.filter_map(|word| {
+            word.strip_prefix("{metrics}").or(Some(word).filter(|word| word.starts_with("process_")))
+        });
+        let names: Vec<_> = names.map(|name| name.split('{').next().unwrap()).collect();
+        let unknown = names.iter().find(|name| !TABLE.iter().any(|metric| metric.name == **name));
+        assert!(names.len() > 20 && unknown.is_none(), "{unknown:?}");
+        let all = RULES.matches("\n  - alert: ").count();
+        for part in ["expr: ", "for: ", "labels: {severity: ", "annotations:\n      summary: "] {
+            assert_eq!(RULES.matches(&format!("\n    {part}")).count(), all, "{part}");
+        }
+    }
 
     #[test]
     fn a_name_that_another_user_takes_meanwhile_leads_nowhere_and_is_not_replaced() {

@@ -5,15 +5,13 @@ use crate::flags;
 use clap::{Arg, Command};
 use std::fmt::Write;
 
-pub(super) const FLAGS: &str = "flags";
-pub(super) const METRICS: &str = "metrics";
 pub(super) const FILES: &str = "files";
 pub(super) const COMPLETION: &str = "completion";
 
 /// The service's own commands stand at the end of the first group, and those for resources at the
 /// end of the second.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Serve", &["serve", "stdio", "console", "config", FLAGS, METRICS, FILES, COMPLETION]),
+    ("Serve", &["serve", "stdio", "console", "config", FILES, COMPLETION]),
     ("Applications and keys", &["app", "key"]),
     ("What happened", &["overview", "task", "refunds", "find", "acts", "audit"]),
     ("Use it", &["call", "bridge", "sign"]),
@@ -46,7 +44,7 @@ pub(super) fn set(command: Command, resources: &[&str], permission: &str) -> Com
     );
     let resource = resources.first().copied().unwrap_or("RESOURCE");
     let examples = format!(
-        "`{name} serve --help` shows the flags of a server. `{name} {FLAGS}` shows all with their variables, such as --store and --socket.\n\n\
+        "`{name} serve --help` shows all flags with their variables, such as --store and --socket.\n\n\
          Examples:\n  {name} app create agent --permission {permission} --assign '{resource}:*' --key"
     );
     let command = command.mut_args(|arg| match arg.get_long() {

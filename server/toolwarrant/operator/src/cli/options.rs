@@ -103,20 +103,13 @@ pub struct EdgeOptions {
     pub trust_proxies: Vec<String>,
 
     /// Maximum number of open connections; lower if the system allows fewer open files
-    #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value_t = EdgeOptions::default().max_connections, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
 
     /// Maximum number of open connections per address; behind a trusted proxy, of requests in
     /// flight per client
-    #[arg(long, value_name = "N", default_value_t = EdgeOptions::default().max_connections_per_address, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_address: u32,
-}
-
-impl Default for EdgeOptions {
-    fn default() -> Self {
-        let (max_connections, max_connections_per_address) = (10_000, 256);
-        Self { tls_cert: None, tls_key: None, trust_proxies: Vec::new(), max_connections, max_connections_per_address }
-    }
 }
 
 /// Level and format of the log.

@@ -1,11 +1,10 @@
 //! The command `stdio`, and the data folder that a command uses.
 
-use super::options::{EdgeOptions, LogOptions, ServeOptions};
+use super::options::{LogOptions, ServeOptions};
 use super::toolsets;
 use crate::config::Config;
 use crate::data::{SOCKET, is_begun};
 use crate::flags;
-use crate::keeping::AuditOptions;
 use crate::names::Names;
 use crate::place::StoreOptions;
 use clap::builder::PossibleValuesParser;
@@ -14,7 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::toolsets::{StdioApplication, Toolsets};
+use toolwarrant_core::toolsets::StdioApplication;
 
 pub(super) const STDIO: &str = "stdio";
 
@@ -33,24 +32,9 @@ pub(super) fn read(matches: &ArgMatches, store: &StoreOptions) -> Result<ServeOp
     }
     let StdioOptions { permission } = StdioOptions::from_arg_matches(matches)?;
     let application = StdioApplication::new(permission, toolsets::names(matches));
-    Ok(ServeOptions {
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        admin_listen: None,
-        console_listen: None,
-        public_url: None,
-        allow_hosts: Vec::new(),
-        allow_origins: Vec::new(),
-        demo: false,
-        allow_core_dumps: false,
-        json: false,
-        edge: EdgeOptions::default(),
-        audit: AuditOptions::default(),
-        operate_group: None,
-        view_group: None,
-        operator_sockets: None,
-        toolsets: Toolsets::default(),
-        stdio: Some(application),
-    })
+    let defaults = ServeOptions::augment_args(clap::Command::new(STDIO).no_binary_name(true));
+    let defaults = ServeOptions::from_arg_matches(&defaults.try_get_matches_from([""; 0])?)?;
+    Ok(ServeOptions { listen: (Ipv4Addr::LOCALHOST, 0).into(), stdio: Some(application), ..defaults })
 }
 
 /// `data` is the flag of every command, whose default is another one here.

@@ -2,7 +2,7 @@
 
 use super::answer::{CommandAnswer, refusal};
 use super::trail::{self, AuditQuery, read};
-use crate::answers::{AuditTail, OtherTrail, TrailFault, TrailLine, Verification};
+use crate::answers::{OtherTrail, TrailFault, TrailLine, Verification};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
 use crate::error::OperatorError;
@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
-use toolwarrant_audit::{Anchor, TAIL_MAX, end_of_trail, read_after, tail};
+use toolwarrant_audit::{Anchor, TAIL_MAX, tail};
 use toolwarrant_base::json;
 use toolwarrant_base::keyring::{ChainKey, KeyRing};
 use toolwarrant_base::random::Random;
@@ -25,16 +25,6 @@ pub enum AuditCommand {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
               value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=TAIL_MAX as u64))]
         lines: usize,
-        /// Then print each new line, until it is interrupted; needs a running server
-        #[arg(short, long)]
-        #[serde(default)]
-        follow: bool,
-    },
-    /// The lines after a place. The command line asks for them to follow the trail.
-    #[command(skip)]
-    After {
-        /// The `next` of the answer before; `None` for the end of the trail.
-        place: Option<String>,
     },
     /// List lines, newest first, by caller, tool, outcome, operator or time
     ///
@@ -56,26 +46,14 @@ const FAULTS_SHOWN: usize = 100;
 pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> CommandAnswer {
     flush(context).await;
     match command {
-        AuditCommand::After { place } => {
-            let place = place.map(|place| trail::parse_place(&place)).transpose()?;
-            let found = read(context.folder.join(AUDIT), move |folder| match place {
-                Some(place) => read_after(folder, place),
-                None => Ok((Vec::new(), end_of_trail(folder)?)),
-            });
-            let (lines, end) = found.await?;
-            Ok(AuditTail { lines: read_lines(&lines), next: format!("{}:{}", end.day, end.offset) }.into())
-        }
-        AuditCommand::Tail { lines, follow: _ } => {
+        AuditCommand::Tail { lines } => {
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
-            Ok(read_lines(&lines).into())
+            let lines: Vec<TrailLine> = lines.iter().filter_map(|line| json::read(line).ok()).collect();
+            Ok(lines.into())
         }
         AuditCommand::List(query) => Ok(trail::list(context, *query).await?.into()),
         AuditCommand::Verify => Ok(verify_trail(context).await?.into()),
     }
-}
-
-fn read_lines(lines: &[String]) -> Vec<TrailLine> {
-    lines.iter().filter_map(|line| json::read(line).ok()).collect()
 }
 
 pub(super) async fn flush(context: &OperatorContext) {

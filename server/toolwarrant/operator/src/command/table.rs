@@ -64,7 +64,6 @@ impl OperatorCommand {
             Self::Acts(_) => view("acts"),
             Self::Tools { .. } => view("tools"),
             Self::Audit(AuditCommand::Tail { .. }) => view("audit tail"),
-            Self::Audit(AuditCommand::After { .. }) => view("audit after"),
             Self::Audit(AuditCommand::List(_)) => view("audit list"),
             Self::Audit(AuditCommand::Verify) => view("audit verify").wait_long(),
             Self::Console(ConsoleCommand { act: Some(ConsoleAct::List), .. }) => view("console list"),

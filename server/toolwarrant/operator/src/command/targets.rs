@@ -11,7 +11,7 @@ use crate::unreadable::UnreadableSince;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use toolwarrant_core::access::Granted;
@@ -194,47 +194,36 @@ pub(super) async fn count_states(
     app: Option<String>,
     prefix: String,
 ) -> Result<StateCounts, OperatorError> {
-    #[derive(Default)]
-    struct Counts {
-        all: u64,
-        states: BTreeMap<&'static str, u64>,
-        offers: BTreeMap<&'static str, u64>,
-        prefixes: Vec<u64>,
-    }
-    let known = context.server.as_ref().map(|server| server.prefixes()).unwrap_or_default();
-    let prefixes = known.clone();
+    let prefixes = context.server.iter().flat_map(|server| server.prefixes()).map(|begin| (begin, 0)).collect();
+    let [states, offers] = [def.states, def.capabilities].map(|names| names.iter().map(|name| (*name, 0)).collect());
     let of_app = find_application(context, app.as_deref()).await?;
-    let counts = visit_states(context, def, move |counts: &mut Counts, id, state, flags| {
+    let none = StateCounts { count: 0, states, offers, prefixes };
+    let counts = visit_states(context, def, none, move |counts, id, state, flags| {
         if !of_app.iter().all(|row| row.grants.covers(def.name, id)) {
             return;
         }
-        counts.prefixes.resize(prefixes.len(), 0);
-        let of_prefixes = counts.prefixes.iter_mut().zip(&prefixes).filter(|(_, prefix)| id.starts_with(*prefix));
-        of_prefixes.for_each(|(count, _)| *count += 1);
+        let of_prefixes = counts.prefixes.iter_mut().filter(|(begin, _)| id.starts_with(begin.as_str()));
+        of_prefixes.for_each(|(_, count)| *count += 1);
         if id.starts_with(&prefix) {
-            counts.all += 1;
+            counts.count += 1;
             *counts.states.entry(state).or_default() += 1;
             list_offered(def, flags).for_each(|name| *counts.offers.entry(name).or_default() += 1);
         }
     });
-    let Counts { all, mut states, mut offers, prefixes } = counts.await?;
-    let prefixes: BTreeMap<_, _> = known.into_iter().zip(prefixes).collect();
-    def.states.iter().for_each(|state| _ = states.entry(state).or_default());
-    def.capabilities.iter().for_each(|name| _ = offers.entry(name).or_default());
-    Ok(StateCounts { count: all, states, offers, prefixes })
+    counts.await
 }
 
-/// Returns what `add` has made of all targets, on a thread that may block.
-async fn visit_states<T: Default + Send + 'static>(
+/// Returns `made` after `add` has seen all targets, on a thread that may block.
+async fn visit_states<T: Send + 'static>(
     context: &OperatorContext,
     def: &'static ResourceDef,
+    mut made: T,
     mut add: impl FnMut(&mut T, &str, &'static str, &[bool]) + Send + 'static,
 ) -> Result<T, OperatorError> {
     let Some(inventory) = context.inventory.clone() else { return Err(no_list(def.name)) };
     let visited = spawn_blocking(move || {
         let reader = inventory.states();
         let reader = reader.ok_or_else(|| format!("this service does not know the states of its {}s", def.name))?;
-        let mut made = T::default();
         reader.visit(def.name, &mut |id, state, flags| add(&mut made, id, state, flags))?;
         Ok::<_, String>(made)
     });
@@ -269,7 +258,7 @@ async fn select(
             ids.insert(id.to_owned());
         }
     };
-    visit_states(context, def, select).await.map(Some)
+    visit_states(context, def, HashSet::new(), select).await.map(Some)
 }
 
 /// Returns since when this process has seen that each target cannot be read.
@@ -280,7 +269,7 @@ async fn find_unreadable(context: &OperatorContext, def: &'static ResourceDef) -
             ids.insert(id.to_owned());
         }
     };
-    let found = visit_states(context, def, collect).await;
+    let found = visit_states(context, def, HashSet::new(), collect).await;
     found.map(|ids| context.unreadable.note(def.name, ids, context.clock.latest())).unwrap_or_default()
 }
 

@@ -60,12 +60,9 @@ pub struct TaskListQuery {
     /// Only tasks of this tool
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
-    /// Only tasks with this status; may be repeated
+    /// Only tasks with this status, such as dispatched while in flight; may be repeated
     #[arg(long = "status", value_name = "STATUS", value_parser = parse_status)]
-    pub statuses: Vec<String>,
-    /// Only tasks in flight
-    #[arg(long, conflicts_with = "statuses")]
-    pub in_flight: bool,
+    pub statuses: Vec<TaskStatus>,
     /// Only tasks on targets of this resource
     #[arg(long, value_name = "RESOURCE")]
     pub resource: Option<String>,
@@ -110,12 +107,10 @@ pub struct TaskCountQuery {
     pub every: Option<Duration>,
 }
 
-fn parse_status(text: &str) -> Result<String, String> {
-    let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
-    match names.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("expected one of {}", names.join(", "))),
-    }
+fn parse_status(text: &str) -> Result<TaskStatus, String> {
+    let known = TaskStatus::ALL.iter().find(|status| status.as_str() == text).copied();
+    let names = || TaskStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+    known.ok_or_else(|| format!("expected one of {}", names()))
 }
 
 /// Selects refunds.
@@ -149,9 +144,7 @@ const REFUNDS: u32 = 10_000;
 pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Result<ListedTasks, OperatorError> {
     let names = names(context).await;
     let now = context.clock.latest();
-    let TaskListQuery { app, tool, statuses, in_flight, resource, target, time, before, limit } = query;
-    let known = |name: &String| TaskStatus::ALL.iter().copied().find(|status| status.as_str() == name);
-    let statuses = if in_flight { vec![TaskStatus::Dispatched] } else { statuses.iter().filter_map(known).collect() };
+    let TaskListQuery { app, tool, statuses, resource, target, time, before, limit } = query;
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let before = before.as_deref().map(parse).transpose()?;
     let [since, until] = time.moments(now);

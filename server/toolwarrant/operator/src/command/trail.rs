@@ -146,7 +146,7 @@ fn time_of(line: &[u8]) -> Option<&str> {
     str::from_utf8(time).ok()
 }
 
-pub(super) fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
+fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
     let parsed = text
         .split_once(':')
         .and_then(|(day, offset)| Some(TrailPlace { day: day.to_owned(), offset: offset.parse().ok()? }));

@@ -14,7 +14,7 @@ async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take()
     let socket = UnixSocket::new_stream().unwrap();
     let socket_path = folder.path().join(SOCKET);
     socket.bind(&socket_path).unwrap();
-    let request = |command| SocketRequest { program: "p".to_owned(), views: true, command, claims: Claims::default() };
+    let request = |command| SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
     let _listener = socket.listen(0).unwrap();
     let begin = tokio::time::Instant::now();
     let ask_for = async |command| {
@@ -37,7 +37,7 @@ async fn an_operator_whose_server_ends_without_an_answer_is_told_that_the_comman
     let path = folder.path().join(SOCKET);
     let listener = UnixListener::bind(&path).unwrap();
     let command = OperatorCommand::Tools { name: None };
-    let request = SocketRequest { program: "p".to_owned(), views: true, command, claims: Claims::default() };
+    let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
     let end = async { drop(read_line(listener.accept().await.unwrap().0).await) };
     let (answer, ()) = tokio::join!(ask(&path, &request), end);
     let said = answer.expect("a server").unwrap_err().to_string();
@@ -87,7 +87,7 @@ async fn a_server_that_stops_finishes_the_commands_that_it_has_begun_and_answers
     let _idle = UnixStream::connect(&path).await.unwrap();
     let asked = path.clone();
     let command = OperatorCommand::Tools { name: None };
-    let request = SocketRequest { program: "p".to_owned(), views: true, command, claims: Claims::default() };
+    let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
     let asking = tokio::spawn(async move { ask(&asked, &request).await });
     receiver.begun.notified().await;
     drop(stop);
@@ -98,22 +98,6 @@ async fn a_server_that_stops_finishes_the_commands_that_it_has_begun_and_answers
     receiver.goes_on.notify_one();
     assert_eq!(asking.await.unwrap().unwrap().unwrap().json, json!([]));
     serving.await.unwrap();
-}
-
-#[tokio::test]
-async fn a_program_from_before_an_upgrade_gets_the_answer_alone() {
-    let folder = TempDir::new().unwrap();
-    let socket = OperatorSocket::open(folder.path()).unwrap();
-    tokio::spawn(socket.serve(Arc::new(Answers), Box::pin(std::future::pending())));
-    let command = OperatorCommand::Tools { name: None };
-    let request = SocketRequest { program: "p".to_owned(), views: true, command, claims: Claims::default() };
-    let mut request = serde_json::to_value(request).unwrap();
-    request.as_object_mut().unwrap().remove("views");
-    let mut stream = UnixStream::connect(folder.path().join(SOCKET)).await.unwrap();
-    stream.write_all(format!("{request}\n").as_bytes()).await.unwrap();
-    let mut told = String::new();
-    stream.read_to_string(&mut told).await.unwrap();
-    assert_eq!(told, "{\"Ok\":[]}\n");
 }
 
 #[tokio::test]
@@ -128,7 +112,7 @@ async fn a_user_has_a_bounded_number_of_connections_and_the_owner_a_socket_apart
     let _serving = [(view, Channel::ViewSocket), (owner, Channel::OwnerSocket)].map(serve);
     let ask_on = async |path: &Path, name: String| {
         let command = OperatorCommand::Tools { name: Some(name) };
-        let request = SocketRequest { program: "p".to_owned(), views: true, command, claims: Claims::default() };
+        let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
         let answer = ask(path, &request).await.expect("a server");
         answer.map(|answer| answer.json).map_err(|error| (error.code, error.message))
     };

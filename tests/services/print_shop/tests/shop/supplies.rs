@@ -80,7 +80,7 @@ async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it()
     }
     let (code, _, said) = run(Path::new(""), &[], "config check").await;
     assert!(code == 1 && said.contains("name it with --config FILE"), "{said}");
-    assert_eq!(run(Path::new("/nowhere/shop.toml"), &[], "flags").await.0, 0, "it reads none");
+    assert_eq!(run(Path::new("/nowhere/shop.toml"), &[], "completion bash").await.0, 0, "it reads none");
 }
 
 #[tokio::test]
