@@ -18,6 +18,8 @@ pub(crate) enum Drill {
     Soak(soak::Worlds),
     /// Kill and stop the program repeatedly under load, and audit its data
     Crash(crash::Load),
+    /// The same with replicas on one PostgreSQL that has a standby, which fail too
+    Cluster(crash::ClusterLoad),
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
     /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
@@ -27,6 +29,7 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
     match drill {
         Drill::Soak(worlds) => soak::run(root, &worlds),
         Drill::Crash(load) => crash::run(root, &load),
-        Drill::Rack(load) => rack::run(root, &load),
+        Drill::Cluster(load) => crash::run_cluster(root, &load),
+        Drill::Rack(load) => rack::run(root, load),
     }
 }

@@ -89,7 +89,7 @@ struct Cluster {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes minutes: cargo xtask drill crash --replicas 3"]
+#[ignore = "takes minutes: cargo xtask drill cluster"]
 async fn no_fault_of_a_replica_or_of_its_store_loses_or_repeats_anything() {
     let options: ClusterOptions = options();
     let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, gaps, takeovers, writes, .. } = options;

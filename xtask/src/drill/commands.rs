@@ -2,17 +2,17 @@
 
 use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const OPTIONS: &str = "DRILL";
 
 /// Names no package, so that it needs no other build than `cargo test`.
-pub(super) fn tests_of_the_product(prefix: &str) -> Command {
+pub(super) fn tests_of_the_product(chosen: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--locked", "--test", "all", "--", "--ignored", "--nocapture"]);
-    command.args(["--test-threads", "1", prefix]);
+    command.args(["--test-threads", "1"]).args(chosen);
     command
 }
 
@@ -24,15 +24,10 @@ pub(super) fn build(root: &Path) -> Result<PathBuf> {
     Ok(root.join(target).join("release/cloudphone"))
 }
 
-pub(super) fn test(
-    root: &Path,
-    name: &str,
-    mut command: Command,
-    options: &Value,
-    failure: &'static str,
-) -> Result<()> {
-    println!("\n> cargo xtask drill {name}: {options}");
-    let status = command.env(OPTIONS, options.to_string()).current_dir(root).status().context("cannot run cargo")?;
+pub(super) fn test(root: &Path, mut command: Command, options: &impl Serialize, failure: &'static str) -> Result<()> {
+    let options = serde_json::to_string(options)?;
+    println!("\n> {OPTIONS}='{options}'");
+    let status = command.env(OPTIONS, options).current_dir(root).status().context("cannot run cargo")?;
     ensure!(status.success(), failure);
     Ok(())
 }

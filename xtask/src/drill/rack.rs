@@ -5,15 +5,18 @@
 use super::commands::{build, test, tests_of_the_product};
 use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
 /// The extent of a run. Without options, only the short part runs.
-#[derive(clap::Args)]
+#[derive(clap::Args, Serialize)]
 pub(crate) struct RackLoad {
+    /// The roots of the programs of phones and servers
+    #[arg(skip)]
+    roots: PathBuf,
     /// Restarts of phones that freeze, are cut off or die meanwhile
     #[arg(long)]
     restarts: Option<u64>,
@@ -35,15 +38,14 @@ pub(crate) struct RackLoad {
 /// Every process in the namespaces ends with the drill.
 const UNSHARE: [&str; 7] = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-pub(crate) fn run(root: &Path, RackLoad { restarts, writes, screens, simulated, seed }: &RackLoad) -> Result<()> {
+pub(crate) fn run(root: &Path, load: RackLoad) -> Result<()> {
     const BROKEN: &str = "a promise about phones behind adb was broken; details are above";
     let home = root.join("target/rack");
-    let options = json!({"roots": home, "restarts": restarts, "writes": writes, "screens": screens,
-        "simulated": simulated, "seed": seed});
-    if simulated.is_some() {
-        let mut command = tests_of_the_product("drills::rack::simulated::");
+    let load = RackLoad { roots: home.clone(), ..load };
+    if load.simulated.is_some() {
+        let mut command = tests_of_the_product(&["drills::rack::simulated::"]);
         command.env("PROGRAM", build(root)?);
-        return test(root, "rack", command, &options, BROKEN);
+        return test(root, command, &load, BROKEN);
     }
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
     if let Some(missing) = find_missing(&home) {
@@ -51,7 +53,7 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, screens, simulated, 
         return Ok(());
     }
     step(cargo(root), &["test", "--no-run", "--locked", "--test", "all"])?;
-    let long = [(restarts, "restarts"), (writes, "writes"), (screens, "screens")];
+    let long = [(load.restarts, "restarts"), (load.writes, "writes"), (load.screens, "screens")];
     let mut wanted: Vec<_> = long.iter().filter(|(load, _)| load.is_some()).map(|(_, part)| *part).collect();
     if wanted.is_empty() {
         wanted = vec!["short", "short_programs", "copies", "stdio"];
@@ -59,10 +61,10 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, screens, simulated, 
     // Each part has namespaces of its own, so they run at once. Cargo needs no network for tests
     // that are built.
     let run = |part: &str| {
-        let tests = tests_of_the_product(&format!("drills::rack::{part}::"));
+        let tests = tests_of_the_product(&[&format!("drills::rack::{part}::")]);
         let mut command = Command::new(UNSHARE[0]);
         command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
-        test(root, "rack", command, &options, BROKEN)
+        test(root, command, &load, BROKEN)
     };
     thread::scope(|scope| {
         let parts: Vec<_> = wanted.iter().map(|part| scope.spawn(|| run(part))).collect();

@@ -3,12 +3,12 @@
 
 use super::commands::test;
 use anyhow::Result;
-use serde_json::json;
+use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
 
 /// The choice of worlds.
-#[derive(clap::Args)]
+#[derive(clap::Args, Serialize)]
 pub(crate) struct Worlds {
     /// Number of worlds
     #[arg(long, default_value_t = 300_000)]
@@ -24,16 +24,16 @@ pub(crate) struct Worlds {
     seed: Option<u64>,
     /// Find a world that catches each mutant, and run nothing else
     #[arg(long, conflicts_with_all = ["worlds", "pairs", "first", "seed"])]
+    #[serde(skip)]
     mutants: bool,
 }
 
 /// Unless it is a single world, also runs the world of every mutant, and a share with an operator.
-pub(crate) fn run(root: &Path, Worlds { worlds, pairs, first, seed, mutants }: &Worlds) -> Result<()> {
+pub(crate) fn run(root: &Path, worlds: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "all"]);
-    let tests = if seed.is_some() { "no_world" } else { "simulation::" };
-    command.args(["--", "--nocapture", tests]).args(mutants.then_some("--ignored"));
-    let options = json!({"worlds": worlds, "pairs": pairs, "first": first, "seed": seed});
-    let failure = if *mutants { "a mutant breaks no promise" } else { "a world broke a promise; its history is above" };
-    test(root, "soak", command, &options, failure)
+    let tests = if worlds.seed.is_some() { "no_world" } else { "simulation::" };
+    command.args(["--", "--nocapture", tests]).args(worlds.mutants.then_some("--ignored"));
+    let breaks = "a world broke a promise; its history is above";
+    test(root, command, worlds, if worlds.mutants { "a mutant breaks no promise" } else { breaks })
 }

@@ -1,81 +1,48 @@
 //! Data folders with applications and keys.
 
+use crate::server::PROGRAM;
 use anyhow::{Context, Result};
-use cloudphone::phones::contract::CATALOGUE;
+use kit::{KeyPair, ProgramOperator};
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::runtime::Builder;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
 use toolwarrant_base::keyring::{KeyRing, SecretRow};
 use toolwarrant_base::random::Random;
-use toolwarrant_core::access::{Access, Granted, Grants};
-use toolwarrant_core::act::{Channel, Claims, Origin};
-use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
-use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{Names, OpenedData, StoreOptions, local_operator};
-
-#[derive(Clone)]
-pub(crate) struct Key {
-    pub(crate) key_id: String,
-    pub(crate) secret: String,
-}
+use toolwarrant_core::access::Access;
+use toolwarrant_operator::Names;
 
 pub(crate) fn home() -> Result<TempDir> {
     Ok(TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?)
 }
 
-pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
+pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, KeyPair)> {
     let data = home.path().join("data");
     let key = make(&data, 0)?;
     Ok((data, key))
 }
 
 /// Returns the key of the first application. The secrets of the others are unknown.
-pub(crate) fn make(data: &Path, others: usize) -> Result<Key> {
-    let key = make_at(data, &StoreOptions::default())?;
+pub(crate) fn make(data: &Path, others: usize) -> Result<KeyPair> {
+    let key = make_at(data, &[])?;
     if others > 0 {
         add_strangers(data, others)?;
     }
     Ok(key)
 }
 
-pub(crate) fn make_at(data: &Path, place: &StoreOptions) -> Result<Key> {
-    let names = names();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let folder = DataFolder::open(data, &names)?;
-        let claim = match place.is_folder() {
-            true => None,
-            false => Some(place.claim(&folder, &names, &watch::Sender::default()).await?),
-        };
-        let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, claim)).await?;
-        let key = application(&opened.registry).await?;
-        if let Some(shared) = opened.shared {
-            shared.leave().await;
-        }
-        anyhow::Ok(key)
+/// Expects the options that name a store, if it is not that of the folder.
+pub(crate) fn make_at(data: &Path, store: &[&str]) -> Result<KeyPair> {
+    let operator = ProgramOperator { program: PROGRAM.into(), data: data.to_owned() };
+    let run = async |line: &str| operator.json(line.split(' ').chain(store.iter().copied())).await;
+    Builder::new_current_thread().enable_all().build()?.block_on(async {
+        run("app create bench --permission device --permission stream --requests-per-minute 100000000").await?;
+        run("device assign bench --all").await?;
+        KeyPair::read(&run("key create bench").await?)
     })
-}
-
-fn names() -> Names {
-    Names { keys: KeyPrefixes { id: "cpk_", secret: "cps_" }, ..Names::of("cloudphone", env!("CARGO_PKG_VERSION")) }
-}
-
-async fn application(registry: &Registry) -> Result<Key> {
-    let new = NewApplication {
-        name: "bench".to_owned(),
-        permissions: permissions(),
-        grants: everything(),
-        requests_per_minute: u32::MAX,
-    };
-    let operator = local_operator(Channel::Offline, Claims::default());
-    let origin = Origin { operator, command: "bench".to_owned() };
-    let application = registry.create(new, &origin).await?.object;
-    let NewKey { key_id, secret, .. } = registry.issue_key(&application, None, &origin).await?;
-    Ok(Key { key_id, secret: secret.expose().clone() })
 }
 
 /// Inserts keys with unknown secrets. Through the store, each would be a separate write to the
@@ -83,7 +50,7 @@ async fn application(registry: &Registry) -> Result<Key> {
 fn add_strangers(data: &Path, count: usize) -> Result<()> {
     let master = hex::decode(fs::read_to_string(data.join("master.key"))?.trim_end()).context("a master key")?;
     let master = master.as_slice().try_into()?;
-    let access = Access::new(KeyRing::new(&names().salt, master, Random::System));
+    let access = Access::new(KeyRing::new(&Names::of("cloudphone", "").salt, master, Random::System));
     let mut db = Connection::open(data.join("cloudphone.db"))?;
     let transaction = db.transaction()?;
     let numbers = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)";
@@ -104,12 +71,4 @@ fn add_strangers(data: &Path, count: usize) -> Result<()> {
         transaction.prepare_cached(key)?.execute((id, application, verifier, sealed))?;
     }
     Ok(transaction.commit()?)
-}
-
-fn permissions() -> Vec<String> {
-    ["device", "stream"].map(str::to_owned).into()
-}
-
-fn everything() -> Grants {
-    Grants::nothing().with("device", Granted::all())
 }

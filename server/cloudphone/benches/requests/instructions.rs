@@ -7,7 +7,6 @@
 //! shown alone. Start at [`run`].
 
 use crate::callgrind::{Did, Profile};
-use crate::folder::Key;
 use crate::limits::LIMITS;
 use crate::server::{PROGRAM, Server, serve};
 use crate::wire::{
@@ -17,6 +16,7 @@ use crate::wire::{
 use crate::{Missed, baseline, folder};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use cloudphone::platforms::simulator::{Part, Sim};
+use kit::KeyPair;
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -195,7 +195,7 @@ fn count() -> Result<Vec<Counted>> {
 
 type Requests<'a> = Box<dyn Fn() -> Vec<u8> + 'a>;
 
-fn other_ways(key: &Key) -> Vec<(&'static str, Requests<'_>)> {
+fn other_ways(key: &KeyPair) -> Vec<(&'static str, Requests<'_>)> {
     let later = REVISIONS.into_iter().skip(1).map(|revision| {
         let request = in_revision(key, revision, "get_device", &json!({"device_id": device(DEVICE)}));
         (revision, Box::new(move || request.clone()) as Requests<'_>)
@@ -204,7 +204,7 @@ fn other_ways(key: &Key) -> Vec<(&'static str, Requests<'_>)> {
     later.chain([("signed", Box::new(signed) as Requests<'_>)]).collect()
 }
 
-fn writes<'a>(key: &'a Key, program: &Observed) -> Result<(Requests<'a>, Form)> {
+fn writes<'a>(key: &'a KeyPair, program: &Observed) -> Result<(Requests<'a>, Form)> {
     let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
     let phones = RefCell::new(phones.into_iter());
     let next = move || {

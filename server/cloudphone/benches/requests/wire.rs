@@ -1,8 +1,8 @@
 //! Requests, and checks of replies.
 
-use crate::folder::Key;
 use crate::server::Server;
 use anyhow::{Context, Result, ensure};
+use kit::KeyPair;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -47,12 +47,12 @@ fn message(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-pub(crate) fn request(key: &Key, message: &Value) -> Vec<u8> {
+pub(crate) fn request(key: &KeyPair, message: &Value) -> Vec<u8> {
     with_headers(key, message, "")
 }
 
 /// Names the revision in a header. Since 2026-07-28 the message has it, too.
-pub(crate) fn in_revision(key: &Key, revision: &str, tool: &str, arguments: &Value) -> Vec<u8> {
+pub(crate) fn in_revision(key: &KeyPair, revision: &str, tool: &str, arguments: &Value) -> Vec<u8> {
     let mut message = call(tool, arguments.clone());
     let mut headers = format!("MCP-Protocol-Version: {revision}\r\n");
     if revision == "2026-07-28" {
@@ -66,23 +66,23 @@ pub(crate) fn in_revision(key: &Key, revision: &str, tool: &str, arguments: &Val
     with_headers(key, &message, &headers)
 }
 
-fn with_headers(Key { key_id, secret }: &Key, message: &Value, headers: &str) -> Vec<u8> {
+fn with_headers(KeyPair { id, secret }: &KeyPair, message: &Value, headers: &str) -> Vec<u8> {
     let body = message.to_string();
     let length = body.len();
-    let credentials = format!("X-Api-Key: {key_id}\r\nX-Api-Secret: {secret}\r\n");
+    let credentials = format!("X-Api-Key: {id}\r\nX-Api-Secret: {secret}\r\n");
     let types = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
     let head = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{types}{credentials}{headers}");
     format!("{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-pub(crate) fn sign_get(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
+pub(crate) fn sign_get(KeyPair { id, secret }: &KeyPair, target: &str) -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (timestamp, nonce) = (now.as_secs().to_string(), format!("{:032x}", NEXT.fetch_add(1, Relaxed)));
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (method, idempotency_key) = ("GET", "");
     let request = signing::Request {
-        key_id,
+        key_id: id,
         timestamp: &timestamp,
         nonce: &nonce,
         method,
@@ -92,7 +92,7 @@ pub(crate) fn sign_get(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
         body: b"",
     };
     let signature = signing::header(&signing::sign(secret, &request.canonical()));
-    let headers = format!("X-Api-Key: {key_id}\r\nX-Timestamp: {timestamp}\r\nX-Nonce: {nonce}\r\n");
+    let headers = format!("X-Api-Key: {id}\r\nX-Timestamp: {timestamp}\r\nX-Nonce: {nonce}\r\n");
     format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}X-Signature: {signature}\r\n\r\n").into_bytes()
 }
 

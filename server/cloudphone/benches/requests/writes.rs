@@ -17,7 +17,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_operator::StoreOptions;
 
 const PAUSE: Duration = Duration::from_micros(100);
 const CLIENTS: usize = 64;
@@ -49,14 +48,12 @@ pub(crate) fn run() -> Result<Missed> {
     let data = home.path().join("alone");
     let alone_key = folder::make(&data, 0)?;
     let alone = replica::start(&data, &[])?;
-    let (data, url) = (home.path().join("r1"), postgres.url());
-    let place = StoreOptions { store: Some(url.clone()), replica: Some("r1".to_owned()), ..StoreOptions::default() };
-    let mut init = Command::new(PROGRAM);
-    init.args(["store", "init", "--replica", "r1", "--store", &url, "--data"]).arg(&data);
-    let made = init.output()?;
+    let (data, store) = (home.path().join("r1"), format!("--replica r1 --store {}", postgres.url()));
+    let store: Vec<&str> = store.split(' ').collect();
+    let made = Command::new(PROGRAM).args(["store", "init", "--data"]).arg(&data).args(&store).output()?;
     ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let key = folder::make_at(&data, &place)?;
-    let leader = replica::start(&data, &["--replica", "r1", "--store", &url])?;
+    let key = folder::make_at(&data, &store)?;
+    let leader = replica::start(&data, &store)?;
     let phones = RefCell::new([phones(), phones()]);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
