@@ -1,6 +1,6 @@
 //! Authority that an operator takes away ends at once, whatever is in progress.
 
-mod gate;
+pub(crate) mod gate;
 mod screens;
 
 use crate::harness::{Key, Server, Tenant, both_sides, mute_phones, outcome, phones, read, serve};
@@ -19,7 +19,7 @@ use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 use toolwarrant_testing::test_origin;
 
-const PHONE: &str = "phone-0000001";
+pub(crate) const PHONE: &str = "phone-0000001";
 
 /// Gives one key all permissions on a few phones.
 fn tenant() -> Tenant {
@@ -55,7 +55,7 @@ pub(crate) async fn take(server: &Server, key: &Key, what: &str) {
     assert_eq!(kept.expect("taken"), Durability::Stored);
 }
 
-fn body(tool: &str, arguments: Value) -> String {
+pub(crate) fn body(tool: &str, arguments: Value) -> String {
     let params = json!({"name": tool, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
 }
@@ -120,7 +120,7 @@ async fn a_call_whose_authority_ends_while_its_body_arrives_is_refused() {
 }
 
 /// Serves phones whose readings wait at a gate.
-async fn serve_gated() -> (Server, Key, Arc<Gate>) {
+pub(crate) async fn serve_gated() -> (Server, Key, Arc<Gate>) {
     let mut kept = None;
     let parts = |clock: &toolwarrant::Clock| {
         let gate = Gate::around(Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32])));

@@ -1,91 +1,75 @@
 //! The wire table: the answer to each request to the endpoint, row by row.
 
-use crate::harness::shop::{self, shop};
 use crate::harness::signed::Signed;
-use crate::harness::{Server, Tenant, open_phones, outcome, phones, read};
+use crate::harness::{Server, Tenant, base_tools, open_phones, outcome, phones, read};
+use crate::wire::authority::{PHONE, body as call, serve_gated};
+use cloudphone::phones::contract::CATALOGUE;
 use reqwest::Response;
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-/// Body and status, and the id, number and code of the expected JSON-RPC error.
-type Row<'a> = (&'a str, u16, Value, i64, &'a str);
+/// Status, and the id, number and code of the JSON-RPC error that is the answer to these bodies.
+type Rows<'a> = (u16, Value, i64, &'a str, &'a [&'a str]);
 
 #[tokio::test]
 async fn every_unsound_message_is_refused_as_the_table_says() {
     let (server, key) = open_phones().await;
     let batch = format!("[{}]", vec![LIST; 51].join(","));
-    let rows: &[Row<'_>] = &[
-        ("", 400, Value::Null, -32700, "parse_error"),
-        ("{", 400, Value::Null, -32700, "parse_error"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, 400, Value::Null, -32700, "parse_error"),
-        ("\u{feff}\u{feff}{}", 400, Value::Null, -32700, "parse_error"),
-        ("\u{feff}{}", 400, Value::Null, -32600, "invalid_request"),
-        ("[{]", 400, Value::Null, -32700, "parse_error"),
-        ("7", 400, Value::Null, -32600, "invalid_request"),
-        (r#"[["2.0",1,"ping"]"#, 400, Value::Null, -32700, "parse_error"),
-        ("null", 400, Value::Null, -32600, "invalid_request"),
-        ("{}", 400, Value::Null, -32600, "invalid_request"),
-        ("[]", 400, Value::Null, -32600, "invalid_request"),
-        (&batch, 400, Value::Null, -32600, "invalid_request"),
-        (r#"[{"jsonrpc":"2.0","id":1,"method":"initialize"}]"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"id":1,"method":"ping"}"#, 400, json!(1), -32600, "invalid_request"),
-        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, 400, json!(1), -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":1}"#, 400, json!(1), -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, 400, json!(1), -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, 200, json!(1), -32601, "method_not_found"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, 200, json!(1), -32601, "method_not_found"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, 200, json!(1), -32602, "invalid_params"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":7}"#, 200, json!(1), -32602, "invalid_params"),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}"#,
-            200,
-            json!(1),
-            -32602,
-            "invalid_params",
-        ),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, 200, json!(1), -32602, "invalid_params"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, 200, json!(1), -32602, "invalid_params"),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
-            200,
-            json!(1),
-            -32602,
-            "invalid_params",
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_device","arguments":[]}}"#,
-            200,
-            json!(1),
-            -32602,
-            "invalid_params",
-        ),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}"#, 200, json!(1), -32602, "invalid_params"),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such"}}"#,
-            200,
-            json!(1),
-            -32602,
-            "unknown_tool",
-        ),
+    let no_json =
+        ["", "{", r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, "\u{feff}\u{feff}{}", "[{]", r#"[["2.0",1,"ping"]"#];
+    let without_id = [
+        "\u{feff}{}",
+        "7",
+        "null",
+        "{}",
+        "[]",
+        &batch,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"initialize"}]"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
     ];
-    for (body, status, id, number, code) in rows {
-        let (got, answer) = server.send(&key, body.to_string()).await;
-        let error = &answer["error"];
-        assert_eq!((got, &answer["id"], &error["code"]), (*status, id, &json!(number)), "{body}: {answer}");
-        assert_eq!(
-            (&error["data"]["code"], &error["data"]["message"]),
-            (&json!(code), &error["message"]),
-            "{body}: {answer}"
-        );
-        assert!(error["data"]["retryable"].is_boolean(), "{body}: {answer}");
+    let invalid = [
+        r#"{"id":1,"method":"ping"}"#,
+        r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+    ];
+    let unknown =
+        [r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#];
+    let params = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":7}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_device","arguments":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}"#,
+    ];
+    let tool = [r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such"}}"#];
+    let rows: [Rows<'_>; 6] = [
+        (400, Value::Null, -32700, "parse_error", &no_json),
+        (400, Value::Null, -32600, "invalid_request", &without_id),
+        (400, json!(1), -32600, "invalid_request", &invalid),
+        (200, json!(1), -32601, "method_not_found", &unknown),
+        (200, json!(1), -32602, "invalid_params", &params),
+        (200, json!(1), -32602, "unknown_tool", &tool),
+    ];
+    for (status, id, number, code, bodies) in rows {
+        for body in bodies {
+            let (got, answer) = server.send(&key, (*body).to_owned()).await;
+            let error = &answer["error"];
+            assert_eq!((got, &answer["id"], &error["code"]), (status, &id, &json!(number)), "{body}: {answer}");
+            let data = &error["data"];
+            assert_eq!((&data["code"], &data["message"]), (&json!(code), &error["message"]), "{body}: {answer}");
+            assert!(data["retryable"].is_boolean(), "{body}: {answer}");
+        }
     }
 }
 
@@ -317,11 +301,8 @@ async fn pages_of_other_origins_and_foreign_hosts_are_refused() {
     let (server, key) = open_phones().await;
     let rows = [
         ("origin", "https://allowed.example", 200),
-        ("origin", "http://localhost:5173", 200),
         ("origin", "https://evil.example", 403),
-        ("origin", "null", 403),
         ("host", "evil.example", 403),
-        ("host", "localhost:1", 200),
     ];
     for (header, value, expected) in rows {
         let response = server.post(&key).header(header, value).body(LIST).send().await.expect("an answer");
@@ -370,21 +351,22 @@ async fn a_call_with_a_prefixed_name_is_answered_with_the_right_name() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_result_and_the_connection_goes_on() {
-    let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = shop(tenants).await;
-    let body = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-bug"}}}"#;
-    let response =
-        server.post(&keys[0][0]).header("x-request-id", "mine.1").body(body).send().await.expect("an answer");
+async fn a_panic_is_a_result_and_a_line_in_the_audit_and_the_connection_goes_on() {
+    let (server, key, gate) = serve_gated().await;
+    // Each reading of the platform panics.
+    gate.open.close();
+    let body = call("get_device", json!({"device_id": PHONE}));
+    let response = server.post(&key).header("x-request-id", "mine.1").body(body).send().await.expect("an answer");
     assert_eq!(response.headers()["x-request-id"], "mine.1");
     let (status, answer) = read(response).await;
     let failure = outcome(&answer).unwrap_err();
     assert_eq!(
         (status, &answer["id"], &failure["code"], &failure["request_id"]),
-        (200, &json!(4), &json!("internal"), &json!("mine.1"))
+        (200, &json!(7), &json!("internal"), &json!("mine.1"))
     );
-    assert!(!answer.to_string().contains("this printer is a bug"), "what a panic says stays here");
-    assert_eq!(server.list(&keys[0][0]).await.len(), shop::CATALOGUE.tools.len());
+    assert!(!answer.to_string().contains("it stays"), "what a panic says stays here");
+    assert_eq!(server.list(&key).await.len(), base_tools(&CATALOGUE).count());
+    assert!(server.audit().await.contains(r#""outcome":"internal""#));
 }
 
 #[tokio::test]
