@@ -31,13 +31,13 @@ fn write_private(file: &Path, content: &[u8]) {
 }
 
 /// For `localhost`.
-struct Pair {
+pub(crate) struct Pair {
     home: TempDir,
     der: CertificateDer<'static>,
 }
 
 impl Pair {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut pair =
             Self { home: TempDir::new().expect("a temporary folder"), der: CertificateDer::from(Vec::new()) };
         pair.renew();
@@ -52,7 +52,7 @@ impl Pair {
         self.der = signed.cert.der().clone();
     }
 
-    fn certificate(&self) -> PathBuf {
+    pub(crate) fn certificate(&self) -> PathBuf {
         self.home.path().join("certificate.pem")
     }
 
@@ -60,7 +60,7 @@ impl Pair {
         self.home.path().join("key.pem")
     }
 
-    fn flags(&self) -> [String; 4] {
+    pub(crate) fn flags(&self) -> [String; 4] {
         let text = |path: PathBuf| path.display().to_string();
         ["--tls-cert".into(), text(self.certificate()), "--tls-key".into(), text(self.key())]
     }

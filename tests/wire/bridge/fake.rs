@@ -8,15 +8,16 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-pub(super) struct Fake {
-    pub(super) url: String,
+pub(crate) struct Fake {
+    pub(crate) url: String,
     requests: mpsc::UnboundedReceiver<Request>,
     task: JoinHandle<()>,
 }
 
 /// A drop closes the connection without an answer.
-pub(super) struct Request {
-    pub(super) head: String,
+pub(crate) struct Request {
+    pub(crate) head: String,
+    pub(crate) octets: Vec<u8>,
     pub(super) body: Value,
     stream: Box<dyn Stream>,
 }
@@ -25,7 +26,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Fake {
-    pub(super) async fn listen() -> Self {
+    pub(crate) async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let listener = Arc::new(listener);
@@ -64,7 +65,7 @@ impl Fake {
         Self { url, requests, task: tokio::spawn(serve) }
     }
 
-    pub(super) async fn next(&mut self) -> Request {
+    pub(crate) async fn next(&mut self) -> Request {
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.requests.recv());
         next.await.expect("a request").expect("it listens")
     }
@@ -87,12 +88,12 @@ impl Request {
             if stream.read_buf(&mut bytes).await.ok()? == 0 {
                 return None;
             }
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let head = head.to_owned();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
-            if body.len() >= length {
-                return Some(Self { body: serde_json::from_str(body).unwrap_or_default(), head, stream });
+            let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let (head, octets) = (String::from_utf8_lossy(&bytes[..end]).into_owned(), &bytes[end + 4..]);
+            let length = header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            if octets.len() >= length {
+                let body = serde_json::from_slice(octets).unwrap_or_default();
+                return Some(Self { head, octets: octets.to_vec(), body, stream });
             }
         }
     }
@@ -107,7 +108,7 @@ impl Request {
         let _ = self.stream.shutdown().await;
     }
 
-    pub(super) async fn answer(self, status: u16, body: Value) {
+    pub(crate) async fn answer(self, status: u16, body: Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let head =
             format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n", body.len());
@@ -121,7 +122,7 @@ impl Request {
     }
 }
 
-/// Expects `name` in lower case, as the bridge sends it.
 pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    let mut headers = head.lines().filter_map(|line| line.split_once(':'));
+    headers.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }

@@ -5,13 +5,13 @@ use super::fake::Fake;
 use super::{any_key, empty_result, request};
 use crate::harness::bridge::{Bridge, Start};
 use crate::harness::program::{Program, binary};
-use crate::harness::write;
+use crate::harness::{Key, write};
+use crate::wire::tls::Pair;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -140,54 +140,22 @@ async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
 
 #[tokio::test]
 async fn a_server_is_trusted_if_the_system_trusts_the_issuer_of_its_certificate() {
-    let names = ["localhost".to_owned()];
-    let signed = rcgen::generate_simple_self_signed(names).expect("a certificate");
-    let home = TempDir::new().expect("a temporary folder");
-    let roots = home.path().join("roots.pem").display().to_string();
-    fs::write(&roots, signed.cert.pem()).expect("written");
-    let other = rcgen::generate_simple_self_signed(["other.example".to_owned()]).expect("a certificate");
-    let others = home.path().join("others.pem").display().to_string();
-    fs::write(&others, other.cert.pem()).expect("written");
-
-    let secret = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).expect("a key");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.expect("versions").with_no_client_auth();
-    let config = config.with_single_cert(vec![signed.cert.der().clone()], secret).expect("a configuration");
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = listener.local_addr().expect("an address").port();
-    let server = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut request = Vec::new();
-            while !request.ends_with(b"}") {
-                if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
-                    break;
-                }
-            }
-            let body = empty_result(&json!(1)).to_string();
-            let head = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
-            let _ = stream.shutdown().await;
-        }
-    });
-
-    let key = any_key();
-    let pair = format!("{}:{}", key.id, key.secret);
-    let cases = [
-        (format!("https://localhost:{port}/mcp"), &roots, None),
-        (format!("https://localhost:{port}/mcp"), &others, Some("untrusted_server")),
+    let (pair, other) = (Pair::new(), Pair::new());
+    let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
+    let (port, Key { id, secret }) = (program.address.port(), &program.keys[0]);
+    let key = format!("{id}:{secret}");
+    for (host, roots, expected) in [
+        ("localhost", &pair, None),
+        ("localhost", &other, Some("untrusted_server")),
         // The name differs from the one in the certificate.
-        (format!("https://127.0.0.1:{port}/mcp"), &roots, Some("untrusted_server")),
-    ];
-    for (url, roots, expected) in cases {
-        let environment = [("CLOUDPHONE_KEY", &*pair), ("SSL_CERT_FILE", &**roots)];
-        let mut bridge = Bridge::start(Start { url: &url, flags: &[], environment: &environment, secret: &key.secret });
+        ("127.0.0.1", &pair, Some("untrusted_server")),
+    ] {
+        let (url, roots) = (format!("https://{host}:{port}/mcp"), roots.certificate().display().to_string());
+        let environment = [("CLOUDPHONE_KEY", &*key), ("SSL_CERT_FILE", &*roots)];
+        let mut bridge = Bridge::start(Start { url: &url, flags: &[], environment: &environment, secret });
         let answer = bridge.ask(request(1, "ping", json!({}))).await;
         assert_eq!(answer["error"]["data"]["code"].as_str(), expected, "{answer}");
     }
-    server.abort();
 }
 
 const DOCUMENT: &str = include_str!("../../../docs/clients.md");

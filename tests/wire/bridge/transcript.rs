@@ -1,7 +1,6 @@
 //! One bridge through many changes of its server and its key, as its client and the people who run
 //! it see it.
 
-use super::door::Door;
 use super::{call, cancel, request};
 use crate::harness::bridge::Bridge;
 use crate::harness::program::{Program, json_of, operate};
@@ -10,7 +9,6 @@ use cloudphone::phones::contract::CATALOGUE;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
-use tempfile::TempDir;
 
 struct BridgeTranscript {
     text: String,
@@ -95,9 +93,10 @@ async fn through_keys(log: &mut BridgeTranscript, bridge: &mut Bridge, (data, fi
 
 #[tokio::test]
 async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
-    let mut program = Program::start(&[]).await;
+    let mut program = Program::start(&["--listen", "127.8.8.8:0"]).await;
     let (data, file) = (program.data.clone(), program.home.path().join("bridge.key"));
-    let mut door = Door::to(program.address).await;
+    let address = program.address.to_string();
+    let listen = ["--listen", &address];
     // The commands that the help shows for a key that only reads.
     for line in ["app create bridge --permission device_read", "device assign bridge --all"] {
         assert_eq!(operate(&data, line).await.0, 0, "{line}");
@@ -105,15 +104,16 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     let key = new_key(&data, &file).await;
     let mut log = BridgeTranscript { text: String::new(), names: Vec::new() };
     log.names.push((key.clone(), "KEY_1"));
-    log.names.push((door.address.to_string(), "SERVER"));
+    log.names.push((address.clone(), "SERVER"));
     log.names.push((CATALOGUE.contract.digest.to_owned(), "DIGEST"));
     log.names.push((program.home.path().display().to_string(), "HOME"));
 
     log.note("the key is wrong, until its file holds the right one");
     let right = std::fs::read_to_string(&file).expect("text");
     write(&file, &format!("{key}:cps_wrong"), 0o600);
-    let mut bridge = Bridge::with_file(&format!("http://{}/mcp", door.address), &file);
+    let mut bridge = Bridge::with_file(&program.url, &file);
     log.ask(&mut bridge, page(0)).await;
+    log.ask(&mut bridge, format!("[{},{}]", page(0), page(1))).await;
     write(&file, &right, 0o600);
 
     log.note("it lists and calls");
@@ -123,6 +123,11 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.ask(&mut bridge, request(2, "tools/list", json!({}))).await;
     log.ask(&mut bridge, page(3)).await;
     log.ask(&mut bridge, call(4, "set_power", json!({"device_id": "phone-0000001", "action": "boot"}))).await;
+
+    log.note("its file is read again only after a refusal");
+    write(&file, "cpk_other:cps_wrong", 0o600);
+    log.ask(&mut bridge, request("same", "ping", json!({}))).await;
+    write(&file, &right, 0o600);
 
     log.note("another call answers while a poll is held, which is then cancelled");
     let slow = program.call("set_power", json!({"device_id": "phone-0000018", "action": "restart"})).await;
@@ -134,20 +139,17 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.ask(&mut bridge, request("after", "ping", json!({}))).await;
 
     log.note("the server is down");
-    door.close().await;
     program.stop().await;
     log.ask(&mut bridge, page(5)).await;
     log.ask(&mut bridge, request(6, "ping", json!({}))).await;
 
     log.note("the server is back");
-    program = program.again(&[]).await;
-    door.open(program.address).await;
+    program = program.again(&listen).await;
     log.ask(&mut bridge, page(7)).await;
 
     log.note("the server has restarted between two calls");
     program.kill().await;
-    program = program.again(&[]).await;
-    door.open(program.address).await;
+    program = program.again(&listen).await;
     log.ask(&mut bridge, page(8)).await;
 
     through_keys(&mut log, &mut bridge, (&data, &file), &key).await;
@@ -158,26 +160,4 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.record_stderr(&mut bridge);
     program.stop().await;
     insta::assert_snapshot!(log.steady());
-}
-
-#[tokio::test]
-async fn a_wrong_key_is_refused_until_its_file_holds_a_right_one() {
-    let program = Program::start(&[]).await;
-    let home = TempDir::new().expect("a temporary folder");
-    let file = home.path().join("key");
-    write(&file, &format!("{}:cps_wrong", program.keys[0].id), 0o600);
-    let mut bridge = Bridge::with_file(&program.url, &file);
-    let ping = request("p", "ping", json!({}));
-    let refused = bridge.ask(&ping).await;
-    assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!("p"), &json!("unauthenticated")));
-    let all = format!("[{ping},{}]", request(2, "ping", json!({})));
-    let both = bridge.ask(&all).await;
-    let codes: Vec<_> =
-        both.as_array().expect("a batch").iter().map(|one| one["error"]["data"]["code"].clone()).collect();
-    assert_eq!(codes, ["unauthenticated", "unauthenticated"]);
-    write(&file, &format!("{}:{}", program.keys[0].id, program.keys[0].secret), 0o600);
-    assert_eq!(bridge.ask(&ping).await["result"], json!({}));
-    // The bridge reads the file again only when the server refuses the key in use.
-    write(&file, "cpk_other:cps_wrong", 0o600);
-    assert_eq!(bridge.ask(&ping).await["result"], json!({}));
 }
