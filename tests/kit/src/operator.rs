@@ -21,6 +21,13 @@ impl ProgramOperator {
         Ok((code, out + &err))
     }
 
+    /// Expects the exit code, and this part of what is printed. Returns all of it.
+    pub async fn says(&self, line: &str, code: i32, part: &str) -> Result<String> {
+        let (found, said) = self.run(line.split(' ')).await?;
+        ensure!(found == code && said.contains(part), "{line}: expected exit code {code} and {part:?}: {found} {said}");
+        Ok(said)
+    }
+
     pub async fn json(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value> {
         let words: Vec<_> = words.into_iter().collect();
         let (code, out, err) = self.output(words.iter().map(AsRef::as_ref).chain([OsStr::new("--json")])).await?;

@@ -68,6 +68,10 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     let (status, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
     assert!(status == 200 && ready.contains("the upstream den (armcloud) cannot be reached"), "{ready}");
     assert!(!ready.contains("upstream lab"), "{ready}");
+    let metric = async |name: &str| program.metric(name).await.expect("a page");
+    assert_eq!(metric("upstream_reachable{upstream=\"den\"}").await, Some(0));
+    assert_eq!(metric("upstream_reachable{upstream=\"lab\"}").await, Some(1));
+    assert_ne!(metric("upstream_calls_total{upstream=\"lab\",outcome=\"ok\"}").await, Some(0));
 
     program.stop().await;
     program = site.start(4, &[]).await;
@@ -81,7 +85,9 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     let database = Connection::open(program.data.join("cloudphone.db")).expect("a database");
     database.execute("DELETE FROM file WHERE name LIKE 'phones/den%'", ()).expect("its ledger");
     drop(database);
-    program = site.start(2, &[]).await;
+    program = site.start(2, WATCHED).await;
+    let (_, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
+    assert!(ready.contains("the upstream den (armcloud) cannot be reached") && ready.contains("never read"), "{ready}");
     for (key, told) in [(&program.keys[0], true), (&some, true), (&none, false)] {
         let page = kit::call(program.address, key, "list_devices", &json!({})).await;
         let page = page.expect("an answer").expect("a page");

@@ -436,6 +436,12 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path.join("service")).unwrap(), "shop\n");
         assert!(refused(&path).contains("belongs to shop, and this program is other"), "{}", refused(&path));
         DataFolder::open(&path, &names()).unwrap();
+        for garbage in [&b""[..], b"two words", b"\xff\xfe"] {
+            std::fs::write(path.join("service"), garbage).unwrap();
+            assert!(refused(&path).contains("/service does not name the program"), "{}", refused(&path));
+        }
+        std::fs::remove_file(path.join("service")).unwrap();
+        DataFolder::open(&path, &names()).unwrap();
 
         // An earlier version did not write the file `service`.
         let path = root.path().join("unnamed");

@@ -7,7 +7,6 @@
 //! * the [`machines`], which are the outside world
 //! * the [`Shop`] with a method for each tool
 //! * the executor, which carries writes out and reads their evidence
-//! * the suppliers, which use everything that a service can have in addition to tools
 //! * [`program`]
 
 pub mod contract;
@@ -15,11 +14,9 @@ mod executor;
 mod inventory;
 pub mod machines;
 mod shop;
-mod supplies;
 mod tools;
 
 pub use shop::Shop;
-pub use supplies::{ShopCommand, SupplyCommand};
 
 use clap::Args;
 use contract::Contract;
@@ -27,10 +24,8 @@ use machines::Machines;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-use supplies::Supplies;
-use toolwarrant::config::ConfigError;
 use toolwarrant::operator::Names;
-use toolwarrant::{Program, Service, Setup};
+use toolwarrant::{Program, Service};
 
 /// The flags of the shop.
 #[derive(Clone, Debug, Default, Args)]
@@ -44,13 +39,11 @@ pub struct ShopFlags {
 const ALONE: &str = "its machines exist in this process alone; --machines puts them in a folder that all replicas use";
 
 #[must_use]
-pub fn program() -> Program<ShopFlags, ShopCommand> {
+pub fn program() -> Program<ShopFlags> {
     Program::with_names(
         Names::of("print-shop", env!("CARGO_PKG_VERSION")),
         "Serves printers and their trays to AI agents.",
     )
-    .commands::<ShopCommand>()
-    .table(supplies::TABLE)
     .alone(|flags: &ShopFlags, _| flags.machines.is_none().then_some(ALONE))
     .usage(machines::USAGE)
     .demo("demo", &["print", "service"])
@@ -59,14 +52,9 @@ pub fn program() -> Program<ShopFlags, ShopCommand> {
 
 const HINT: &str = "Then try the other printers; `print-shop --help` lists their habits.\n\n";
 
-pub fn service<F>(
-    setup: Setup<'_, F>,
-    machines: Machines,
-) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
-    let (supplies, van) = Supplies::of(&setup.config)?;
+#[must_use]
+pub fn service(machines: Machines) -> Service<Contract<Shop>> {
     let shop = Arc::new(Shop::new(machines));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
-    let service =
-        Service::with_executor(Contract(shop.clone()), shop.clone()).inventory(shop).serves(serves).hint(HINT);
-    Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
+    Service::with_executor(Contract(shop.clone()), shop.clone()).inventory(shop).serves(serves).hint(HINT)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::base::ignore_poison;
@@ -100,9 +100,10 @@ pub struct Machines {
 }
 
 impl Machines {
-    #[must_use]
-    pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { pages: Mutex::default(), folder }
+    /// Fails if the folder is not there.
+    pub fn new(folder: Option<PathBuf>) -> io::Result<Self> {
+        folder.as_deref().map(Path::metadata).transpose()?;
+        Ok(Self { pages: Mutex::default(), folder })
     }
 
     #[must_use]

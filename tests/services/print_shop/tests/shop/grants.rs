@@ -1,15 +1,14 @@
 //! The targets that an application sees: granted by resource and id, so that a tray is not the
 //! printer with the same id.
 
-use crate::process::{Shop, call, json_of, operate};
+use crate::process::{Shop, call, json_of, says};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     let shop = Shop::start().await;
     let feeder = shop.application("feeder", &["print", "service"]).await;
-    let (code, said) = operate(&shop.data, "tray assign feeder p-1").await;
-    assert_eq!(code, 0, "{said}");
+    says(&shop.operator.data, "tray assign feeder p-1", 0, "").await;
     let ask = async |tool, arguments| call(shop.address, &feeder, tool, arguments).await;
     let code = |answer: Result<Value, Value>| answer.expect_err("it is refused")["code"].clone();
 
@@ -33,7 +32,7 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     assert_eq!(read(&paper).await.expect("a job")["tray_id"], "p-1");
 
     let seen_by = async |resource: &str| {
-        json_of(&shop.data, &format!("{resource} list --limit 1")).await[0]["applications"].clone()
+        json_of(&shop.operator.data, &format!("{resource} list --limit 1")).await[0]["applications"].clone()
     };
     assert_eq!([seen_by("printer").await, seen_by("tray").await], [json!(["demo"]), json!(["demo", "feeder"])]);
 }
@@ -43,8 +42,7 @@ async fn unassigning_an_id_of_one_resource_leaves_the_other_resource_assigned() 
     let shop = Shop::start().await;
     let feeder = shop.application("feeder", &["look"]).await;
     for line in ["tray assign feeder p-1 p-3", "printer assign feeder p-1", "tray unassign feeder p-1"] {
-        let (code, said) = operate(&shop.data, line).await;
-        assert_eq!(code, 0, "{line}: {said}");
+        says(&shop.operator.data, line, 0, "").await;
     }
     let floor = call(shop.address, &feeder, "list_machines", json!({})).await;
     assert_eq!(floor, Ok(json!({"printers": ["p-1"], "trays": ["p-3"]})));
@@ -56,29 +54,25 @@ async fn a_grant_by_a_beginning_that_is_no_id_itself_shows_the_ids_that_begin_so
     let shop = Shop::start().await;
     let feeder = shop.application("feeder", &["look"]).await;
     for line in ["printer set feeder p-*", "printer set feeder p*", "printer assign feeder --prefix p-"] {
-        let (code, said) = operate(&shop.data, line).await;
-        assert_eq!(code, 0, "{line}: {said}");
+        says(&shop.operator.data, line, 0, "").await;
         let floor = call(shop.address, &feeder, "list_machines", json!({})).await.expect("a floor");
         assert_eq!(floor["printers"][0], "p-1", "{line}");
     }
     for prefix in ["q", "p-A", "p-12345678"] {
-        let (code, said) = operate(&shop.data, &format!("printer set feeder {prefix}*")).await;
-        assert!(code != 0 && said.contains("can begin with"), "{prefix}: {said}");
+        says(&shop.operator.data, &format!("printer set feeder {prefix}*"), 1, "can begin with").await;
     }
-    let (code, said) = operate(&shop.data, "printer list --prefix p- --limit 1").await;
-    assert!(code == 0 && said.contains("p-1"), "{said}");
+    says(&shop.operator.data, "printer list --prefix p- --limit 1", 0, "p-1").await;
 }
 
 #[tokio::test]
 async fn text_that_cannot_be_a_name_or_an_id_is_refused() {
     let shop = Shop::start().await;
-    let id = json_of(&shop.data, "app show demo").await["id"].as_str().expect("an id").to_owned();
+    let id = json_of(&shop.operator.data, "app show demo").await["id"].as_str().expect("an id").to_owned();
     for name in ["", "a\nb", "a\u{1b}[31m", &"x".repeat(65), &id] {
         let (_, said) = shop.operator.run(["app", "create", name, "--permission", "look"]).await.expect("it runs");
         assert!(said.contains("an application cannot be named"), "{name:?}: {said}");
     }
-    let (code, said) = operate(&shop.data, "tray assign demo NOT/AN/ID").await;
-    assert!(code != 0 && said.contains("is not a valid tray id"), "{said}");
+    says(&shop.operator.data, "tray assign demo NOT/AN/ID", 1, "is not a valid tray id").await;
 }
 
 fn merge(mut whole: Value, part: Value) -> Value {

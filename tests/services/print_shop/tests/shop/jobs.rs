@@ -1,4 +1,4 @@
-//! The list of jobs, which a handler makes of the tasks of its caller.
+//! Jobs on a clock that only the test moves: their list, which a handler makes, and their deadline.
 
 use print_shop::machines::Machines;
 use serde_json::{Value, json};
@@ -10,9 +10,7 @@ use toolwarrant_testing::{Key, Tenant, TestServer, serve, test_origin};
 
 async fn shop(home: &TempDir) -> (TestServer, [Key; 2]) {
     let tenants = [(); 2].map(|()| Tenant::with(PermissionSet(u64::MAX))).into();
-    let compose =
-        |setup: toolwarrant::Setup<'_, ()>| print_shop::service(setup, Machines::default()).expect("a service");
-    let (server, keys) = serve(compose, tenants, home.path().to_owned()).await;
+    let (server, keys) = serve(|_| print_shop::service(Machines::default()), tenants, home.path().to_owned()).await;
     (server, [keys[0][0].clone(), keys[1][0].clone()])
 }
 
@@ -71,4 +69,17 @@ async fn the_target_of_a_callers_own_task_is_shown_after_its_grant_has_ended() {
     assert_eq!(server.call(&key, "get_tray", json!({"tray_id": "p-1"})).await.expect_err("gone")["code"], "not_found");
     let jobs = server.call(&key, "list_jobs", json!({})).await.expect("a page");
     assert_eq!(jobs["jobs"][0]["tray_id"], "p-1", "{jobs}");
+}
+
+#[tokio::test]
+async fn a_page_is_judged_by_the_time_that_the_printer_says_and_not_by_the_contracts() {
+    let home = TempDir::new().expect("a temporary folder");
+    let (server, [key, _]) = shop(&home).await;
+    let page = json!({"printer_id": "p-7", "mode": "draft"});
+    let job = server.call(&key, "print_page", page).await.expect("a job");
+    let begin = server.clock.now();
+    let job = server.end(&key, "get_job", &job).await;
+    let seconds = server.clock.now().since(begin).as_secs();
+    assert_eq!(job["status"], "timeout", "{job}");
+    assert!((8..=10).contains(&seconds), "a printer's 8 s, not the contract's 30 s: {seconds} s");
 }

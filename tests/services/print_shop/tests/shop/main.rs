@@ -13,6 +13,4 @@ mod operator;
 mod replicas;
 mod replicas_examined;
 mod replicas_operated;
-mod stopped_clock;
-mod supplies;
 mod upstream;

@@ -1,71 +1,46 @@
 //! The program as a process, with helpers for tests.
 
-use kit::{KeyPair, Process, ProgramOperator};
+use kit::{Instance, KeyPair, ProgramOperator, Start};
 use serde_json::{Value, json};
-use std::fs::File;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_print-shop");
+
 pub(crate) struct Shop {
-    inner: kit::Instance,
-    pub(crate) demo: KeyPair,
-    pub(crate) data: PathBuf,
+    inner: Instance,
     _home: TempDir,
 }
 
 impl Deref for Shop {
-    type Target = kit::Instance;
-    fn deref(&self) -> &kit::Instance {
+    type Target = Instance;
+    fn deref(&self) -> &Instance {
         &self.inner
     }
 }
 
 impl Shop {
     pub(crate) async fn start() -> Self {
-        Self::start_with("").await
+        let home = TempDir::new().expect("a temporary folder");
+        let start = Start::new(PROGRAM, home.path()).flags(&["--demo"]);
+        Self { inner: start.ready().await.expect("it serves"), _home: home }
     }
 
-    /// Writes the configuration file next to the data folder.
-    pub(crate) async fn start_with(lines: &str) -> Self {
-        let home = TempDir::new().expect("a temporary folder");
-        let data = home.path().join("data");
-        let log = File::create(home.path().join("log")).expect("a log");
-        let file = home.path().join("shop.toml");
-        let flags = "data = \"data\"\ndemo = true\nlisten = \"127.0.0.1:0\"\n";
-        std::fs::write(&file, format!("{flags}{lines}")).expect("a file");
-        let mut command = program();
-        command.arg("--json").arg("--config").arg(&file).current_dir("/").stderr(log);
-        let process = Process::start(command).expect("the program starts");
-        let inner = kit::Instance::ready(process, operator(&data)).await.expect("it serves");
-        Self { demo: inner.keys[0].clone(), inner, data, _home: home }
+    pub(crate) fn demo(&self) -> &KeyPair {
+        &self.keys[0]
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
-        call(self.address, &self.demo, tool, arguments).await
-    }
-
-    pub(crate) async fn end(&self, job: &Value) -> Value {
-        loop {
-            let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
-            let job = self.call("get_job", ask).await.expect("a job");
-            if job["terminal"] == true {
-                return job;
-            }
-        }
+        call(self.address, self.demo(), tool, arguments).await
     }
 
     pub(crate) async fn application(&self, name: &str, permissions: &[&str]) -> KeyPair {
         let permissions: String = permissions.iter().map(|name| format!(" --permission {name}")).collect();
-        json_of(&self.data, &format!("app create {name}{permissions}")).await;
+        json_of(&self.operator.data, &format!("app create {name}{permissions}")).await;
         self.operator.key(name).await.expect("a key")
-    }
-
-    pub(crate) async fn stop(&mut self) {
-        let (status, last) = self.inner.stop().await.expect("it runs");
-        assert!(status.success() && last.is_empty(), "{status} {last}");
     }
 }
 
@@ -73,16 +48,31 @@ pub(crate) async fn call(address: SocketAddr, key: &KeyPair, tool: &str, argumen
     kit::call(address, key, tool, &arguments).await.expect("an answer")
 }
 
-pub(crate) fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_print-shop"))
+pub(crate) async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
+    loop {
+        let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
+        let job = call(shop.address, key, "get_job", ask).await.expect("a job");
+        if job["terminal"] == true {
+            return job;
+        }
+    }
 }
 
-fn operator(data: &Path) -> ProgramOperator {
-    ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data: data.to_owned() }
+pub(crate) fn program() -> Command {
+    Command::new(PROGRAM)
+}
+
+pub(crate) fn operator(data: &Path) -> ProgramOperator {
+    ProgramOperator { program: PROGRAM.into(), data: data.to_owned() }
 }
 
 pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     operator(data).run(line.split(' ')).await.expect("the program runs")
+}
+
+/// Expects the exit code, and this part of what the program prints.
+pub(crate) async fn says(data: &Path, line: &str, code: i32, part: &str) -> String {
+    operator(data).says(line, code, part).await.unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 pub(crate) async fn json_of(data: &Path, line: &str) -> Value {

@@ -1,8 +1,8 @@
 //! Several shops on one PostgreSQL, with the same machines: one leads, and the others wait. Without
 //! PostgreSQL on the machine, these cases are left out.
 
-use crate::process::{call, operate, program};
-use kit::{Instance, KeyPair, Process, ProgramOperator, TestPostgres, get, wait_for};
+use crate::process::{call, end, operate, operator, program, says};
+use kit::{Instance, Process, ProgramOperator, TestPostgres, get, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder, File};
 use std::net::TcpListener;
@@ -27,8 +27,7 @@ impl Cluster {
         // With the longest lease, a shop that a busy machine holds up is not evicted.
         let cluster = Self { server, url, lease: "20", home: TempDir::new().expect("a temporary folder") };
         fs::create_dir(cluster.home.path().join("machines")).expect("a folder");
-        let (code, said) = operate(&cluster.data("one"), &cluster.with_store("store init --replica one")).await;
-        assert_eq!(code, 0, "{said}");
+        cluster.says("one", "store init --replica one", 0, "").await;
         Some(cluster)
     }
 
@@ -54,6 +53,11 @@ impl Cluster {
 
     pub(crate) fn with_store(&self, line: &str) -> String {
         format!("{line} --store {}", self.url)
+    }
+
+    /// Runs a command on the store itself.
+    pub(crate) async fn says(&self, name: &str, line: &str, code: i32, part: &str) -> String {
+        says(&self.data(name), &self.with_store(line), code, part).await
     }
 
     async fn count(&self, sql: &str) -> i64 {
@@ -95,8 +99,7 @@ impl Cluster {
         command.args(["--store", &self.url, "--replica", name]).arg("--data").arg(&data);
         command.arg("--machines").arg(self.home.path().join("machines"));
         command.stderr(File::create(self.home.path().join(format!("{name}.log"))).expect("a log"));
-        let operator = ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data };
-        (Process::start(command).expect("the program starts"), operator)
+        (Process::start(command).expect("the program starts"), operator(&data))
     }
 
     pub(crate) fn pages(&self, printer: &str) -> u64 {
@@ -104,14 +107,24 @@ impl Cluster {
     }
 }
 
-pub(crate) async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
-    loop {
-        let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
-        let job = call(shop.address, key, "get_job", ask).await.expect("a job");
-        if job["terminal"] == true {
-            return job;
-        }
-    }
+pub(crate) fn free_place() -> String {
+    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string()
+}
+
+pub(crate) async fn expect_unready(monitor: &str, why: &str) {
+    let ready = get(&format!("http://{monitor}/readyz")).await.expect("an answer");
+    assert!(ready.status == 503 && ready.body.contains(why), "{} {}", ready.status, ready.body);
+}
+
+pub(crate) async fn stop(shop: &mut Process) {
+    let (status, last) = shop.stop().await.expect("it runs");
+    assert!(status.success() && last.is_empty(), "{status} {last}");
+}
+
+/// Returns the answer of a command with `--json`, which the log may follow.
+pub(crate) fn answer(said: &str) -> Value {
+    let mut answers = serde_json::Deserializer::from_str(said).into_iter();
+    answers.next().expect("an answer").expect("JSON")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -148,18 +161,14 @@ async fn a_job_of_a_killed_shop_is_ended_by_the_one_that_waited_with_evidence_an
 async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
     let Some(cluster) = Cluster::make().await else { return };
     let mut one = cluster.start("one").await;
-    let monitor = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string();
+    let monitor = free_place();
     let (mut two, _) = cluster.stand_by("two", &monitor).await;
     let waiting = cluster.data("two");
-    let ready = get(&format!("http://{monitor}/readyz")).await.expect("an answer");
-    assert!(ready.status == 503 && ready.body.contains("the replica `one`"), "{} {}", ready.status, ready.body);
-    let (code, said) = operate(&waiting, "ready").await;
-    assert!(code == 5 && said.contains("the replica `one`"), "{code} {said}");
-    let created = operate(&cluster.data("one"), "app create late --permission print").await;
-    assert_eq!(created.0, 0, "{}", created.1);
+    expect_unready(&monitor, "the replica `one`").await;
+    says(&waiting, "ready", 5, "the replica `one`").await;
+    says(&cluster.data("one"), "app create late --permission print", 0, "").await;
     for line in ["app list --json", "doctor"] {
-        let (code, said) = operate(&waiting, line).await;
-        assert_eq!(code, 0, "{line}: {said}");
+        says(&waiting, line, 0, "").await;
     }
     // Two processes have at most 6 sessions each, however many commands come at once.
     let list = |_| {
@@ -172,31 +181,23 @@ async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
         most = most.max(cluster.count(sessions).await);
     }
     assert_eq!((asking.await.expect("no panic"), most <= 12), (vec![0; 12], true), "{most}");
-    let (_, said) = operate(&waiting, "app list --json").await;
-    assert!(said.contains("\"late\""), "what the leader has changed shows: {said}");
+    // It shows what the leader has changed.
+    says(&waiting, "app list --json", 0, "\"late\"").await;
     let create = "app create later --permission print";
     for line in [create, "console"] {
-        let (code, said) = operate(&waiting, line).await;
-        assert!(code == 5 && said.contains("the replica `one` on the machine"), "{code} {said}");
+        says(&waiting, line, 5, "the replica `one` on the machine").await;
     }
     // A process that waits stops at once.
-    let (status, last) = two.stop().await.expect("it runs");
-    assert!(status.success() && last.is_empty(), "{status} {last}");
-    let (status, last) = one.stop().await.expect("it runs");
-    assert!(status.success() && last.is_empty(), "{status} {last}");
+    stop(&mut two).await;
+    stop(&mut one).await;
     // A command needs no server, only the URL and the key.
-    let (code, said) = operate(&waiting, &cluster.with_store(create)).await;
-    assert_eq!(code, 0, "{said}");
+    says(&waiting, &cluster.with_store(create), 0, "").await;
     // Each trail is whole, with the lines of the acts that were made in its folder.
-    for (name, other, acts) in [("one", "two", "app create"), ("two", "one", "app create")] {
-        for check in ["audit verify", "doctor"] {
-            let (code, said) = operate(&cluster.data(name), &cluster.with_store(check)).await;
-            assert_eq!(code, 0, "{name}: {check}: {said}");
-        }
-        let (code, said) = operate(&cluster.data(name), &cluster.with_store("audit verify --json")).await;
-        assert!(code == 0 && said.contains(&format!("\"replica\": \"{other}\"")), "{said}");
-        let (code, said) = operate(&cluster.data(name), &cluster.with_store("audit tail -n 50")).await;
-        assert!(code == 0 && said.contains(acts), "{name}: {said}");
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        cluster.says(name, "audit verify", 0, "").await;
+        cluster.says(name, "doctor", 0, "").await;
+        cluster.says(name, "audit verify --json", 0, &format!("\"replica\": \"{other}\"")).await;
+        cluster.says(name, "audit tail -n 50", 0, "app create").await;
     }
 }
 
@@ -213,31 +214,23 @@ async fn a_shop_whose_session_in_the_store_has_ended_ends_and_tells_the_store() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_are_refused() {
     let Some(cluster) = Cluster::make().await else { return };
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("serve --listen 127.0.0.1:0")).await;
-    assert!(code == 2 && said.contains("its machines exist in this process alone"), "{code} {said}");
+    cluster.says("one", "serve --listen 127.0.0.1:0", 2, "its machines exist in this process alone").await;
     // It has not joined, so it has taken the place of nobody.
     assert_eq!(cluster.count("SELECT count(*) FROM replica").await, 0);
-    let (code, said) = operate(&cluster.data("new"), &cluster.with_store("store init")).await;
-    assert!(code == 1 && said.contains("there is a store already"), "{code} {said}");
+    cluster.says("new", "store init", 1, "there is a store already").await;
     let files = |name: &str| ["master.key", "replica"].map(|file| cluster.data(name).join(file).exists());
     assert_eq!(files("new"), [false, false], "a refused command has made no key");
     fs::copy(cluster.data("one").join("master.key"), cluster.data("new").join("master.key")).expect("the key");
-    let (code, said) = operate(&cluster.data("new"), &cluster.with_store("app create a --permission print")).await;
-    assert!(code == 1 && said.contains("name one with --replica"), "{code} {said}");
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("app list --replica two")).await;
-    assert!(code == 1 && said.contains("belongs to the replica `one`"), "{code} {said}");
-    let (code, said) = operate(&cluster.data("one"), "app list").await;
-    assert!(code == 1 && said.contains("--store"), "{code} {said}");
+    cluster.says("new", "app create a --permission print", 1, "name one with --replica").await;
     for (line, why) in [
+        ("app list --replica two", "belongs to the replica `one`"),
         ("backup /nowhere/b", "pg_basebackup"),
         ("restore /nowhere/b", "`store begin-again`"),
         ("clock accept", "replicas take the time from PostgreSQL"),
     ] {
-        let (code, said) = operate(&cluster.data("one"), &cluster.with_store(line)).await;
-        assert!(code == 1 && said.contains(why), "{line}: {code} {said}");
+        cluster.says("one", line, 1, why).await;
     }
-    let (code, said) = operate(&cluster.data("one"), "app list --store mysql://a@b/c").await;
-    assert!(code == 1 && said.contains("as in postgres://user@host/db"), "{code} {said}");
-    let (code, said) = operate(&cluster.data("one"), "app list --replica one").await;
-    assert!(code == 2 && said.contains("--replica is for a store"), "{code} {said}");
+    says(&cluster.data("one"), "app list", 1, "--store").await;
+    says(&cluster.data("one"), "app list --store mysql://a@b/c", 1, "as in postgres://user@host/db").await;
+    says(&cluster.data("one"), "app list --replica one", 2, "--replica is for a store").await;
 }

@@ -1,10 +1,10 @@
 //! Faults that are planted into a PostgreSQL that shops share. The doctor reports each with a
 //! remedy, or the start is refused. Without PostgreSQL on the machine, these cases are left out.
 
-use crate::process::{call, operate};
-use crate::replicas::{Cluster, end};
+use crate::process::{call, end, operate, says};
+use crate::replicas::{Cluster, answer};
 use kit::{LinkRelay, LinkState, wait_for};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 use std::fs;
 
@@ -56,8 +56,7 @@ async fn the_doctor_reports_each_planted_fault_with_a_remedy() {
         cluster.run(sql).await;
     }
     let (code, said) = operate(&cluster.data("one"), &cluster.with_store("doctor --json")).await;
-    let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
-    let found = answers.next().expect("an answer").expect("JSON");
+    let found = answer(&said);
     let mut out = format!("exit code {code}\n");
     for (list, text) in [("faults", "found"), ("warnings", "found"), ("remedies", "remedy")] {
         writeln!(out, "\n{list}").expect("text");
@@ -92,8 +91,7 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     let (amid, ()) = tokio::join!(one.operator.run(["doctor", "--json"]), cut);
     let after = operate(&cluster.data("one"), &cluster.with_store("doctor --json")).await;
     for (is_after, (code, said)) in [(false, amid.expect("an answer")), (true, after)] {
-        let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
-        let found = answers.next().expect("an answer").expect("JSON");
+        let found = answer(&said);
         // The server ends with its lease, and then there is nobody to ask.
         if is_after && (code, &found["error"]["code"]) == (5, &json!("unavailable")) {
             continue;
@@ -119,8 +117,7 @@ async fn what_a_locked_table_hides_is_not_examined_and_the_session_that_locks_it
     let doctor = async |tables: &str| {
         let _lock = lock(tables).await;
         let (code, said) = one.operator.run(["doctor", "--json"]).await.expect("an answer");
-        let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
-        let found = answers.next().expect("an answer").expect("JSON");
+        let found = answer(&said);
         let remedies = found["remedies"].to_string();
         assert!(code == 1 && !remedies.contains("backup") && !remedies.contains("who else can write"), "{said}");
         for row in found["not_examined"].as_array().expect("a list") {
@@ -140,8 +137,7 @@ async fn what_a_locked_table_hides_is_not_examined_and_the_session_that_locks_it
     one.kill().await.expect("it runs");
     // Without a server, the command cannot open the store.
     let _lock = lock("cluster").await;
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("doctor")).await;
-    assert!(code == 5 && said.contains("see in pg_locks who has a lock"), "{code}: {said}");
+    cluster.says("one", "doctor", 5, "see in pg_locks who has a lock").await;
 }
 
 /// The statement that plants the fault, the command, and the statement that takes it back.
@@ -152,11 +148,9 @@ async fn a_store_that_cannot_be_used_is_refused_with_the_reason() {
     let Some(mut cluster) = Cluster::make().await else { return };
     let (url, data) = (cluster.url.clone(), cluster.data("one"));
     cluster.run("CREATE ROLE replica_account LOGIN PASSWORD 'right'").await;
-    let (code, said) = operate(&data, &cluster.with_store("store grant replica_account")).await;
-    assert_eq!(code, 0, "{said}");
+    says(&data, &cluster.with_store("store grant replica_account"), 0, "").await;
     let replica = format!("app list --store {}", url.replace("tests@", "replica_account@"));
-    let (code, said) = operate(&data, &replica).await;
-    assert_eq!(code, 0, "these rights are enough: {said}");
+    says(&data, &replica, 0, "").await;
     cluster.url += "%2Cpg_catalog";
     let owner = cluster.with_store("app list");
     let mut out = String::new();
@@ -198,8 +192,8 @@ async fn a_store_that_cannot_be_used_is_refused_with_the_reason() {
     let refused = refused.await.expect("the password is wrong");
     writeln!(out, "{refused}").expect("text");
     fs::write(&password, "right\n").expect("a file");
-    let (code, said) = operate(&data, &wrong).await;
-    assert!(code != 0 && said.contains("master key"), "the password is right: {said}");
+    // The password is right, and the key of the store is not.
+    says(&data, &wrong, 1, "master key").await;
     insta::assert_snapshot!(out);
 }
 

@@ -1,12 +1,11 @@
 //! The commands about several shops on one PostgreSQL. Without PostgreSQL on the machine, these
 //! cases are left out.
 
-use crate::process::{call, json_of, operate};
-use crate::replicas::{Cluster, end};
-use kit::{Instance, get, wait_for};
+use crate::process::{call, end, json_of, operate, says};
+use crate::replicas::{Cluster, answer, expect_unready, free_place, stop};
+use kit::{Instance, wait_for};
 use serde_json::{Value, json};
 use std::fs;
-use std::net::TcpListener;
 
 fn states(list: &Value) -> Vec<(&str, &str)> {
     let rows = list.as_array().expect("a list").iter();
@@ -17,12 +16,10 @@ fn states(list: &Value) -> Vec<(&str, &str)> {
 async fn commands_from_other_folders_read_and_leave_a_shop_that_leads_alone() {
     let Some(cluster) = Cluster::make().await else { return };
     let mut one = cluster.start("one").await;
-    let (code, said) = operate(&cluster.data("one"), "store begin-again --yes").await;
-    assert!(code == 1 && said.contains("stop it first"), "{code} {said}");
+    says(&cluster.data("one"), "store begin-again --yes", 1, "stop it first").await;
     for command in ["store begin-again --yes", "cluster accept-loss --yes"] {
         let command = cluster.with_store(&format!("{command} --replica three"));
-        let (code, said) = operate(&cluster.make_folder("three"), &command).await;
-        assert!(code == 5 && said.contains("the replica `one` on the machine"), "{code} {said}");
+        says(&cluster.make_folder("three"), &command, 5, "the replica `one` on the machine").await;
     }
     // A command that reads gives a folder no name.
     for look in ["app list", "doctor", "audit verify"] {
@@ -30,8 +27,7 @@ async fn commands_from_other_folders_read_and_leave_a_shop_that_leads_alone() {
         let (code, said) = operate(&cluster.make_folder("four"), &look).await;
         assert!(code == 0 && !cluster.data("four").join("replica").exists(), "{code} {said}");
     }
-    let (status, last) = one.stop().await.expect("it runs");
-    assert!(status.success() && last.is_empty(), "{status} {last}");
+    stop(&mut one).await;
     let two = cluster.start("two").await;
     let list = json_of(&two.operator.data, "cluster list").await;
     assert_eq!(states(&list), [("two", "leading"), ("one", "left")], "{list}");
@@ -40,14 +36,10 @@ async fn commands_from_other_folders_read_and_leave_a_shop_that_leads_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_or_a_start_that_fails_gives_the_lead_back() {
     let Some(cluster) = Cluster::make().await else { return };
-    let (one, two) = (cluster.data("one"), cluster.make_folder("two"));
-    let file = |name: &str, text: &str| {
-        let file = cluster.data(name);
-        fs::write(&file, text).expect("a file");
-        file.display().to_string()
-    };
-    let heavy = file("heavy.toml", "[supplier.van]\npack = 20000\n");
-    let missing = file("missing.toml", "[supplier.van]\npack = 1\naccount_file = \"nowhere\"\n");
+    let one = cluster.data("one");
+    cluster.make_folder("two");
+    let broken = cluster.data("broken.toml");
+    fs::write(&broken, "machines = \"/nowhere\"\n").expect("a file");
     let serve = format!("serve --listen 127.0.0.1:0 --machines {}", cluster.data("machines").display());
     let create = "app create late --permission print";
     let break_file = |name: &str| match one.join(name) {
@@ -55,8 +47,7 @@ async fn a_command_or_a_start_that_fails_gives_the_lead_back() {
         path => fs::remove_file(&path).and_then(|()| fs::create_dir(path)),
     };
     for (line, broken, why) in [
-        (format!("{create} --config {heavy}"), None, "no van can carry"),
-        (format!("supply order van --yes --config {missing}"), None, "nowhere"),
+        (format!("{create} --config {}", broken.display()), None, "No such file"),
         ("app delete nobody --yes".to_owned(), None, "there is no application"),
         (serve.clone(), Some("audit"), "cannot write to"),
         (serve.clone(), Some("run"), "one/run"),
@@ -65,8 +56,7 @@ async fn a_command_or_a_start_that_fails_gives_the_lead_back() {
         broken.map(break_file).transpose().expect("a file");
         let (code, said) = operate(&one, &cluster.with_store(&line)).await;
         assert!(code != 0 && said.contains(why), "{line}: {code} {said}");
-        let (code, said) = operate(&two, &cluster.with_store("app delete nobody --yes --replica two")).await;
-        assert!(said.contains("there is no application"), "{line}: {code} {said}");
+        cluster.says("two", "app delete nobody --yes --replica two", 4, "there is no application").await;
     }
 }
 
@@ -122,34 +112,23 @@ async fn a_shop_ends_when_a_copy_that_may_lack_writes_is_the_server_and_none_lea
     cluster.run("UPDATE cluster SET timeline = '00000000'").await;
     let (status, _) = one.end().await.expect("it runs");
     assert!(!status.success(), "{status}");
-    let monitor = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string();
+    let monitor = free_place();
     let (waiting, _) = cluster.stand_by("one", &monitor).await;
-    let unready = get(&format!("http://{monitor}/readyz")).await.expect("an answer");
-    assert!(
-        unready.status == 503 && unready.body.contains("may lack what was acknowledged to `one`"),
-        "{}",
-        unready.body
-    );
-    let (code, said) = operate(&cluster.data("one"), "app create late --permission print").await;
-    assert!(code == 5 && said.contains("`cluster accept-loss`"), "{code} {said}");
+    expect_unready(&monitor, "may lack what was acknowledged to `one`").await;
+    says(&cluster.data("one"), "app create late --permission print", 5, "`cluster accept-loss`").await;
     cluster.release_tasks().await;
     // The process here is stopped first.
     drop(waiting);
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("cluster accept-loss --yes --json")).await;
-    assert_eq!(code, 0, "{said}");
+    let said = cluster.says("one", "cluster accept-loss --yes --json", 0, "").await;
     // The log follows the answer.
-    let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
-    let done = answers.next().expect("an answer").expect("JSON");
+    let done = answer(&said);
     assert_eq!((&done["ended_as_timeout"], done["keys"].as_array().map(Vec::len)), (&json!(1), Some(1)), "{said}");
     let mut one = cluster.start("one").await;
     let keys = json_of(&cluster.data("one"), "key list").await;
     assert_eq!((&keys[0]["key_id"], &keys[0]["state"]), (&json!(key.id), &json!("unconfirmed")), "{keys}");
-    let (code, said) = operate(&cluster.data("one"), "key confirm --all").await;
-    assert_eq!(code, 0, "{said}");
+    says(&cluster.data("one"), "key confirm --all", 0, "").await;
     assert_eq!(end(&one, &key, &job).await["status"], "timeout");
-    let (code, said) = operate(&cluster.data("one"), "doctor").await;
-    assert_eq!(code, 0, "{said}");
+    says(&cluster.data("one"), "doctor", 0, "").await;
     one.stop().await.expect("it runs");
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("cluster accept-loss --yes")).await;
-    assert!(code != 0 && said.contains("no loss to accept"), "{said}");
+    cluster.says("one", "cluster accept-loss --yes", 1, "no loss to accept").await;
 }
