@@ -84,14 +84,18 @@ impl Program {
         panic!("{id} never ends");
     }
 
-    pub(crate) async fn status(&self, id: &str, secret: &str) -> u16 {
-        let key = Key { id: id.to_owned(), secret: secret.to_owned() };
+    pub(crate) async fn status(&self, key: &Key) -> u16 {
         let ping = key.request(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "connection: close\r\n");
         exchange(self.address, ping.as_bytes()).await.expect("an answer").status
     }
 
     pub(crate) fn monitor(&self) -> &str {
         self.monitor.as_deref().expect("the monitor's URL")
+    }
+
+    /// Waits for this status of `/readyz`. Returns the text.
+    pub(crate) async fn until_ready(&self, status: u16) -> String {
+        until(&format!("{}/readyz", self.monitor()), status).await
     }
 
     pub(crate) fn log(&self) -> String {
@@ -137,6 +141,11 @@ pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     operator(data).run(line.split(' ')).await.expect("the program runs")
 }
 
+/// Expects the exit code, and this part of what the program prints. Returns all of it.
+pub(crate) async fn says(data: &Path, line: &str, code: i32, part: &str) -> String {
+    operator(data).says(line, code, part).await.unwrap_or_else(|error| panic!("{error:#}"))
+}
+
 pub(crate) async fn refusal(flags: &[&str]) -> String {
     let output = Command::new(binary()).args(flags).kill_on_drop(true).output();
     // A program that serves in spite of them shows after a minute; this is the only time limit.
@@ -173,6 +182,8 @@ pub(crate) fn steady(text: &str, folder: &Path) -> String {
         match name {
             "act" | "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0{comma}"),
             _ if word.len() >= 20 && word.ends_with('Z') => format!("TIME{comma}"),
+            // Of the name of a deleted application.
+            _ if word.len() == 11 && word.starts_with("20") && word.ends_with(')') => format!("TIME{comma}"),
             _ => format!("{word}{comma}"),
         }
     };
@@ -186,9 +197,9 @@ pub(crate) async fn get(url: &str) -> (u16, String, String) {
 }
 
 pub(crate) async fn until(url: &str, status: u16) -> String {
-    let answered = kit::wait_for(async || match get(url).await {
-        (found, _, text) if found == status => Ok(text),
-        (other, _, text) => Err(format!("{url} answers {other}: {text}")),
+    let answered = kit::wait_for(async || match kit::get(url).await {
+        Ok(answer) if answer.status == status => Ok(answer.body),
+        other => Err(format!("{url}: {other:?}")),
     });
     answered.await.unwrap_or_else(|error| panic!("not {status}, {error}"))
 }

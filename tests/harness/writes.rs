@@ -32,6 +32,11 @@ pub(crate) fn restart(number: u32) -> (&'static str, Value) {
     ("set_power", power(number, "restart"))
 }
 
+/// Opens it for changes, as another program would.
+pub(crate) fn open_database(data: &Path) -> Connection {
+    Connection::open(data.join("cloudphone.db")).expect("a database")
+}
+
 pub(crate) fn database(data: &Path) -> Connection {
     Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
 }

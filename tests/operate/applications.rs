@@ -1,7 +1,7 @@
 //! The names of applications, and the creation of the first one.
 
-use crate::harness::program::{Program, json_of, key_of, operate};
-use rusqlite::Connection;
+use crate::harness::program::{Program, json_of, key_of, operate, says};
+use crate::harness::writes::open_database;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -11,14 +11,14 @@ async fn an_application_can_be_made_before_the_first_start() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let data = home.path().join("data");
     for refused in ["app list", "key create demo", "doctor"] {
-        let (code, said) = operate(&data, refused).await;
-        assert!(code == 4 && said.contains("`cloudphone app create`") && !data.exists(), "{said}");
+        says(&data, refused, 4, "`cloudphone app create`").await;
+        assert!(!data.exists(), "{refused}");
     }
     json_of(&data, "app create first --permission device").await;
     json_of(&data, "device assign first phone-0000001").await;
     let key = key_of(&data, "first").await;
     let program = Program::start_at(home, &[]).await;
-    assert_eq!(program.status(&key.id, &key.secret).await, 200);
+    assert_eq!(program.status(&key).await, 200);
     assert!(program.keys.is_empty(), "it begins with what is there");
 }
 
@@ -36,7 +36,7 @@ async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_te
     let (demo, read) = (id("demo"), id("demo-read"));
     // One application is named like the other's id; a third one has a colour code in its name.
     json_of(&data, "app create third --permission stream").await;
-    let db = Connection::open(data.join("cloudphone.db")).expect("a database");
+    let db = open_database(&data);
     let rename = "UPDATE application SET name = ?2 WHERE name = ?1";
     assert_eq!(db.execute(rename, ["demo-read", &demo]).expect("SQL"), 1);
     assert_eq!(db.execute(rename, ["third", "\u{1b}[31mred"]).expect("SQL"), 1);
@@ -57,8 +57,7 @@ async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_te
         assert_eq!((code, found), (1, vec![&json!("names"); 2]), "{said}");
     }
     json_of(&data, &format!("app rename {read} demo-read")).await;
-    let (_, red) = operate(&data, "app list --json").await;
-    let red: Value = serde_json::from_str(&red).expect("JSON");
+    let red = json_of(&data, "app list").await;
     let red = red.as_array().expect("a list").iter().find(|row| row["name"] == "\u{1b}[31mred").expect("it is there");
     json_of(&data, &format!("app rename {} third", red["id"].as_str().expect("text"))).await;
     assert_eq!(json_of(&data, "doctor").await["healthy"], true);

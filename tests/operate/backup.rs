@@ -1,12 +1,11 @@
 //! A backup taken while the program serves, and the folder restored from it.
 
+use super::full_disk::limit;
 use crate::harness::Key;
-use crate::harness::program::{Program, binary, json_of, key_of, operate, start, steady};
+use crate::harness::program::{Program, binary, json_of, key_of, operate, says, start, steady};
 use crate::harness::signed::Signed;
 use crate::harness::writes::{database, restart, wait_for_phases};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -76,8 +75,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     program.stop().await;
 
     let (home, restored) = empty_beside(&data);
-    let (code, said) = operate(&restored, &format!("restore {}", file.display())).await;
-    assert_eq!(code, 0, "{said}");
+    let said = says(&restored, &format!("restore {}", file.display()), 0, "").await;
     insta::assert_snapshot!(steady(&said, &restored));
     let healthy = json_of(&restored, "doctor").await;
     assert_eq!((&healthy["healthy"], &healthy["faults"]), (&json!(true), &json!([])));
@@ -87,20 +85,17 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let mut program = Program::start_at(home, &[]).await;
     assert!(program.keys.is_empty());
     for key in [&kept, &gone, &dead] {
-        assert_eq!(program.status(&key.id, &key.secret).await, 401);
+        assert_eq!(program.status(key).await, 401);
     }
     let states = async || states(&restored, [&kept, &gone, &dead]).await;
     assert_eq!(states().await, ["unconfirmed", "unconfirmed", "revoked"]);
-    let (code, said) = operate(&restored, &format!("key rotate {}", kept.id)).await;
-    assert!(code == 1 && said.contains("has been off since a restore"), "{said}");
-    let (code, said) = operate(&restored, &format!("key confirm {} {}", kept.id, dead.id)).await;
-    assert!(code == 1 && said.contains("does not wait for confirmation"), "{said}");
+    says(&restored, &format!("key rotate {}", kept.id), 1, "has been off since a restore").await;
+    says(&restored, &format!("key confirm {} {}", kept.id, dead.id), 1, "does not wait for confirmation").await;
     operate(&restored, &format!("key revoke {}", gone.id)).await;
     let confirmed = json_of(&restored, "key confirm --all").await;
     assert_eq!(confirmed.as_array().expect("keys").len(), 3, "those of the demo are confirmed as well: {confirmed}");
     assert_eq!(states().await, ["live", "revoked", "revoked"]);
-    let status = [program.status(&kept.id, &kept.secret).await, program.status(&gone.id, &gone.secret).await];
-    assert_eq!(status, [200, 401]);
+    assert_eq!([program.status(&kept).await, program.status(&gone).await], [200, 401]);
 
     // The write that was in flight has ended, and is neither sent again nor refunded. A request
     // signed before is not accepted again.
@@ -119,8 +114,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let own = place.path().join("own.tar");
     json_of(&restored, &format!("backup {}", own.display())).await;
     let (_home, again) = empty_beside(&restored);
-    let (code, said) = operate(&again, &format!("restore {}", own.display())).await;
-    assert_eq!(code, 0, "{said}");
+    says(&again, &format!("restore {}", own.display()), 0, "").await;
     json_of(&again, "app create late --permission device").await;
     let trail: String = names(&again.join("audit")).iter().map(|name| trail_of(&again, name)).collect();
     assert_acts_stand_once(&trail);
@@ -143,7 +137,7 @@ async fn a_restored_folder_has_the_acts_the_last_uses_and_the_suspended_and_dele
         json_of(&data, &format!("app create {app} --permission device")).await;
     }
     let (used, gone, held) = (key_of(&data, "shop").await, key_of(&data, "off").await, key_of(&data, "paused").await);
-    assert_eq!(program.status(&used.id, &used.secret).await, 200);
+    assert_eq!(program.status(&used).await, 200);
     for line in ["app suspend paused --reason debts", "app delete off --yes", &format!("key suspend {}", used.id)] {
         json_of(&data, line).await;
     }
@@ -161,8 +155,8 @@ async fn a_restored_folder_has_the_acts_the_last_uses_and_the_suspended_and_dele
     let mut program = Program::start_at(home, &[]).await;
     let statuses = async || {
         let mut found = Vec::new();
-        for Key { id, secret } in [&used, &gone, &held] {
-            found.push(program.status(id, secret).await);
+        for key in [&used, &gone, &held] {
+            found.push(program.status(key).await);
         }
         found
     };
@@ -200,29 +194,26 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
         (&nowhere, "No such file or directory"),
         (Path::new("/sys/backup"), "cannot write /sys/backup"),
     ] {
-        let (code, said) = operate(&data, &format!("backup {}", file.display())).await;
-        assert!(code == 1 && said.contains(expected), "{expected}: {said}");
+        says(&data, &format!("backup {}", file.display()), 1, expected).await;
     }
     assert_eq!(fs::read_to_string(&there).expect("text"), "mine");
-    let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     // First there is room for the copy of the database, but not for the backup file that contains
     // it; then for neither.
     let size = data.join("cloudphone.db").metadata().expect("a file").len();
     for bytes in [size + 2_000, 8_000] {
-        prlimit(pid, Resource::Fsize, Rlimit { current: Some(bytes), maximum: None }).expect("it is ours");
+        limit(&program, Some(bytes));
         let (code, said) = operate(&data, &format!("backup {}/full.tar", place.path().display())).await;
         assert!(matches!(code, 1 | 5), "{said}");
         assert_eq!(names(place.path()), ["there"], "{bytes}");
     }
-    prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).expect("it is ours");
+    limit(&program, None);
     // The path is relative to the folder of the command, not of the server.
     let mut taken = Command::new(binary());
     taken.args(["backup", "here.tar", "--data"]).arg(&data).current_dir(place.path()).kill_on_drop(true);
     assert!(taken.status().await.expect("the program runs").success());
     assert_eq!(names(place.path()), ["here.tar", "there"]);
     program.stop().await;
-    let (code, said) = operate(&data, &format!("backup {}/offline.tar", place.path().display())).await;
-    assert_eq!(code, 0, "{said}");
+    says(&data, &format!("backup {}/offline.tar", place.path().display()), 0, "").await;
 }
 
 #[tokio::test]
@@ -266,8 +257,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     fs::write(keyless.join("cloudphone.db"), "half").expect("written");
     refused(&keyless, "--listen 127.0.0.1:0", "was interrupted, and files are missing").await;
     let with_key = format!("{restore} --master-key {}", data.join("master.key").display());
-    let (code, said) = operate(&keyless, &with_key).await;
-    assert_eq!(code, 0, "{said}");
+    says(&keyless, &with_key, 0, "").await;
     assert_eq!(names(&keyless), ["audit", "cloudphone.db", "lock", "master.key", "service", "simulated.jsonl"]);
     refused(&keyless, &with_key, "needs a folder that is empty").await;
     let keys =
@@ -276,74 +266,6 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     // A copy that was put in place by hand still has its keys, so the restore refuses it.
     fs::copy(data.join("cloudphone.db"), empty.join("cloudphone.db")).expect("copied");
     refused(&empty, &restore, "contains cloudphone.db").await;
-}
-
-/// Changes or adds one entry, with a digest that fits.
-fn forge(backup: &[u8], entry: &str, content: &[u8]) -> Vec<u8> {
-    let octal =
-        |field: &[u8]| usize::from_str_radix(std::str::from_utf8(&field[..11]).expect("digits"), 8).expect("a size");
-    let padded = |content: &[u8]| [content, &vec![0; content.len().next_multiple_of(512) - content.len()]].concat();
-    let (mut entries, mut at) = (Vec::new(), 0);
-    while backup[at] != 0 {
-        let (header, size) = (&backup[at..at + 512], octal(&backup[at + 124..]));
-        let name: Vec<u8> = header[..100].iter().copied().take_while(|byte| *byte != 0).collect();
-        entries.push((
-            String::from_utf8(name).expect("a name"),
-            header.to_vec(),
-            backup[at + 512..at + 512 + size].to_vec(),
-        ));
-        at += 512 + size.next_multiple_of(512);
-    }
-    let (digest, mut header) = (entries.pop().expect("the digest"), entries[0].1.clone());
-    entries.retain(|(name, ..)| name != entry);
-    header[..100].fill(0);
-    header[..entry.len()].copy_from_slice(entry.as_bytes());
-    header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
-    header[148..156].fill(b' ');
-    let sum: u32 = header.iter().copied().map(u32::from).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    entries.push((entry.to_owned(), header, content.to_vec()));
-    let mut forged: Vec<u8> =
-        entries.iter().flat_map(|(_, header, content)| [header.clone(), padded(content)].concat()).collect();
-    let sum = toolwarrant::base::hex::encode(&Sha256::digest(&forged)) + "\n";
-    forged.extend([digest.1, padded(sum.as_bytes()), vec![0; 1024]].concat());
-    forged
-}
-
-#[tokio::test]
-async fn a_restore_refuses_a_database_and_files_that_no_backup_contains() {
-    let mut program = Program::start(&[]).await;
-    let data = program.data.clone();
-    let place = TempDir::new().expect("a temporary folder");
-    let file = place.path().join("backup.tar");
-    json_of(&data, &format!("backup {}", file.display())).await;
-    program.stop().await;
-    let backup = fs::read(&file).expect("a file");
-    let database = "is empty, or not the one that the backup describes";
-    let cases: [(&str, &[u8], &str); 10] = [
-        ("cloudphone.db", b"", database),
-        ("cloudphone.db", &[0; 4096], database),
-        ("cloudphone.db", b"SQLite format 3\0", database),
-        ("cloudphone.db-wal", b"x", "it contains cloudphone.db-wal, which no backup of cloudphone contains"),
-        ("cloudphone.watermark", b"{}", "it contains cloudphone.watermark"),
-        ("master.key", b"ab", "it contains master.key"),
-        ("admin.sock", b"", "it contains admin.sock"),
-        ("restoring/x", b"", "it contains restoring/x"),
-        ("other.db", b"", "it contains other.db"),
-        ("audit/x.sqlite3", b"", "it contains audit/x.sqlite3"),
-    ];
-    for (entry, content, expected) in cases {
-        fs::write(&file, forge(&backup, entry, content)).expect("written");
-        let (_home, empty) = empty_beside(&data);
-        let (code, said) = operate(&empty, &format!("restore {}", file.display())).await;
-        assert!(code == 1 && said.contains(expected), "{entry}: {said}");
-        assert_eq!(names(&empty), ["lock", "master.key"], "{entry}");
-    }
-    // A file of the service is one that a backup can contain.
-    fs::write(&file, forge(&backup, "mine.jsonl", b"{}\n")).expect("written");
-    let (_home, empty) = empty_beside(&data);
-    let (code, said) = operate(&empty, &format!("restore {}", file.display())).await;
-    assert!(code == 0 && names(&empty).contains(&"mine.jsonl".to_owned()), "{said}");
 }
 
 #[tokio::test]

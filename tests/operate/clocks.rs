@@ -1,8 +1,9 @@
 //! A wrong clock of the machine, or a clock that is set: the rights that end, and those that stay
 //! ended.
 
-use crate::harness::program::{Program, json_of, operate};
+use crate::harness::program::{Program, json_of, says};
 use crate::harness::signed::Signed;
+use crate::harness::writes::open_database;
 use crate::harness::{Key, Tenant, both_sides, mute_phones, outcome};
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
@@ -59,24 +60,21 @@ async fn a_step_of_the_clock_ends_what_it_ends_and_brings_nothing_back_and_moves
 #[tokio::test]
 async fn a_start_does_not_go_back_behind_the_time_of_the_last_run_until_the_operator_says_so() {
     let mut program = Program::start(&[]).await;
-    let key = json_of(&program.data, "key create demo --expires 1").await;
-    let Key { id, secret } = Key::read(&key).expect("a key");
-    assert_eq!(program.status(&id, &secret).await, 200);
-    let (refused, why) = operate(&program.data, "clock accept").await;
-    assert!(refused == 1 && why.contains("stop the server first"), "{why}");
+    let key = Key::read(&json_of(&program.data, "key create demo --expires 1").await).expect("a key");
+    assert_eq!(program.status(&key).await, 200);
+    says(&program.data, "clock accept", 1, "stop the server first").await;
     program.stop().await;
     // The last run recorded a time two days ahead.
-    let database = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    let database = open_database(&program.data);
     let moved = database.execute("UPDATE clock SET seen = seen + 2 * 24 * 60 * 60 * 1000", []);
     assert_eq!(moved, Ok(1), "a stop has recorded the time");
     drop(database);
     let mut program = program.again(&[]).await;
-    assert_eq!(program.status(&id, &secret).await, 401, "it ended in the last run");
+    assert_eq!(program.status(&key).await, 401, "it ended in the last run");
     program.stop().await;
-    let (done, told) = operate(&program.data, "clock accept").await;
-    assert!(done == 0 && told.contains("continues from the machine's clock"), "{told}");
+    says(&program.data, "clock accept", 0, "continues from the machine's clock").await;
     let mut program = program.again(&[]).await;
-    assert_eq!(program.status(&id, &secret).await, 200);
+    assert_eq!(program.status(&key).await, 200);
     program.stop().await;
 }
 

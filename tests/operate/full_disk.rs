@@ -3,9 +3,8 @@
 //! A limit on its file sizes stands in for the disk: setting it needs no privileges, and another
 //! process can lift it.
 
-use crate::harness::Key;
-use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, start as start_in, until};
-use crate::harness::writes::{database, restart, wait_for_phases};
+use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, says, start as start_in, steady};
+use crate::harness::writes::{database, open_database, restart, wait_for_phases};
 use kit::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
@@ -55,7 +54,6 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     let (into, mut log) = lines();
     let mut program = start(into).await;
     let url = program.monitor().to_owned();
-    let ready = format!("{url}/readyz");
     let under_way = start_restart(&program, 18).await;
     wait_for_phases(&program.data, &[(18, "polling")]).await;
 
@@ -73,7 +71,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
         }
     };
     tokio::join!(asked, repeated);
-    let why = until(&ready, 503).await;
+    let why = program.until_ready(503).await;
     assert!(why.starts_with("the store cannot write: disk"), "{why}");
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
     program.call("list_devices", json!({})).await.expect("a page");
@@ -87,7 +85,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     assert_eq!(program.call("get_task", asked).await.expect("a task")["status"], "dispatched");
 
     limit(&program, None);
-    until(&ready, 200).await;
+    program.until_ready(200).await;
     let mut told = [under_way, start_restart(&program, 1).await, start_restart(&program, 5).await];
     for id in &told {
         let task = program.task(&json!(id)).await;
@@ -125,8 +123,9 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
 async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     let (into, mut log) = lines();
     let mut program = start(into).await;
-    let Key { id, secret } = &key_of(&program.data, "demo-read").await;
-    assert_eq!(program.status(id, secret).await, 200);
+    let key = key_of(&program.data, "demo-read").await;
+    let id = &key.id;
+    assert_eq!(program.status(&key).await, 200);
     json_of(&program.data, "app create paused --permission device_read").await;
     let other = key_of(&program.data, "paused").await;
 
@@ -145,26 +144,22 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
         "app delete demo-read --yes".to_owned(),
     ] {
         let (code, said) = operate(&data, &line).await;
-        let said = said.replace(id, "KEY");
-        let said: String =
-            said.lines().filter(|line| !line.contains("cpk_")).map(|line| format!("  {line}\n")).collect();
-        seen += &format!("$ {} -> {code}\n{said}", line.replace(id, "KEY"));
+        seen += &format!("$ {line} -> {code}\n{said}").replace(id, "KEY");
         let called = kit::call(program.address, &other, "list_devices", &json!({})).await.expect("an answer");
         assert_eq!(called.is_err(), seen.contains("app suspend"), "{line}");
     }
-    assert_eq!(program.status(id, secret).await, 401);
+    assert_eq!(program.status(&key).await, 401);
     let refused = program.call("create_session", json!({"device_id": "phone-0000001"})).await.expect_err("taken away");
     seen += &format!("create_session: {}\n", refused["code"]);
     let refused = program.call("get_device", json!({"device_id": "phone-0000001"})).await.expect_err("taken away");
     seen += &format!("get_device: {}\n", refused["code"]);
-    let times = without_times(&seen);
-    insta::assert_snapshot!(times);
+    insta::assert_snapshot!(steady(&seen, &data));
 
     limit(&program, None);
     until_on_disk(&mut log).await;
     program.kill().await;
     let mut again = program.again(WATCHED).await;
-    assert_eq!(again.status(id, secret).await, 401, "after a restart too");
+    assert_eq!(again.status(&key).await, 401, "after a restart too");
     assert_eq!(json_of(&again.data, "app show demo").await["permissions"], json!(["device"]));
     assert_ne!(json_of(&again.data, "app show paused").await["suspended_at"], Value::Null);
     let deleted = json_of(&again.data, "app list --deleted").await;
@@ -186,56 +181,43 @@ async fn a_start_on_a_full_disk_reads_and_takes_away_and_once_there_is_room_it_w
     let (tool, arguments) = restart(1);
     program.call(tool, arguments).await.expect("accepted");
     program.kill().await;
-    for (number, Key { id, secret }) in revoked.iter().enumerate() {
+    for (number, gone) in revoked.iter().enumerate() {
         // A kill leaves the log of the database, and a stop does not.
         if number == 1 {
-            let stopped = rusqlite::Connection::open(data.join("cloudphone.db")).expect("a database");
+            let stopped = open_database(&data);
             stopped.execute_batch("PRAGMA wal_checkpoint").expect("SQL");
         }
         assert_eq!(data.join("cloudphone.db-wal").exists(), number == 0);
         let (into, mut log) = lines();
         let limited = start_in(&home).flags(WATCHED).after(r#"trap "" XFSZ; ulimit -S -f 0"#).log(into);
         let mut program = Program::start_as(Arc::clone(&home), limited).await;
-        let ready = format!("{}/readyz", program.monitor());
-        let call = async |tool: &str, arguments: Value| {
-            kit::call(program.address, &key, tool, &arguments).await.expect("an answer")
-        };
-        call("list_devices", json!({})).await.expect("a page");
-        assert_eq!(program.status(id, secret).await, 200);
-        let (code, said) = operate(&data, &format!("key revoke {id}")).await;
-        assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
-        assert_eq!(program.status(id, secret).await, 401);
+        program.keys.push(key.clone());
+        program.call("list_devices", json!({})).await.expect("a page");
+        assert_eq!(program.status(gone).await, 200);
+        says(&data, &format!("key revoke {}", gone.id), 0, "not yet on the disk").await;
+        assert_eq!(program.status(gone).await, 401);
         let (tool, arguments) = restart(5 + 4 * number as u32);
-        let refused = call(tool, arguments.clone()).await.expect_err("it cannot be stored");
+        let refused = program.call(tool, arguments.clone()).await.expect_err("it cannot be stored");
         assert_eq!(refused["code"], "overloaded", "{refused}");
         limit(&program, None);
-        until(&ready, 200).await;
-        call(tool, arguments).await.expect("accepted");
+        program.until_ready(200).await;
+        program.call(tool, arguments).await.expect("accepted");
         until_on_disk(&mut log).await;
         program.kill().await;
         let mut again = program.again(WATCHED).await;
-        assert_eq!(again.status(id, secret).await, 401);
+        assert_eq!(again.status(gone).await, 401);
         assert_eq!(json_of(&data, "doctor").await["faults"], json!([]));
         again.kill().await;
     }
 }
 
-fn without_times(text: &str) -> String {
-    let lines = text
-        .lines()
-        .filter(|line| !["created at", "  id  ", "act id", "    KEY  "].iter().any(|word| line.contains(word)));
-    let steady = |word| if str::starts_with(word, "20") && word.len() >= 10 { "TIME" } else { word };
-    lines.map(|line| line.split(' ').map(steady).collect::<Vec<_>>().join(" ") + "\n").collect()
-}
-
 #[tokio::test]
 async fn a_revocation_is_stored_while_the_server_stops() {
     let mut program = Program::start(WATCHED).await;
-    let Key { id, secret } = key_of(&program.data, "demo-read").await;
-    let other = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    let key = key_of(&program.data, "demo-read").await;
+    let other = open_database(&program.data);
     other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
-    let (code, said) = operate(&program.data, &format!("key revoke {id}")).await;
-    assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
+    says(&program.data, &format!("key revoke {}", key.id), 0, "not yet on the disk").await;
     program.ask_to_stop().await;
     // The server does not listen any more, so it is stopping.
     let closed = wait_for(async || match tokio::net::TcpStream::connect(program.address).await {
@@ -246,6 +228,6 @@ async fn a_revocation_is_stored_while_the_server_stops() {
     other.execute_batch("ROLLBACK").expect("it holds the lock");
     program.wait_for_end().await;
     let mut again = program.again(WATCHED).await;
-    assert_eq!(again.status(&id, &secret).await, 401);
+    assert_eq!(again.status(&key).await, 401);
     again.stop().await;
 }

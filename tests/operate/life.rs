@@ -2,18 +2,16 @@
 //! for an id.
 
 use crate::harness::Key;
-use crate::harness::program::{Program, json_of, key_of, operate};
-use kit::{KeyPair, call};
+use crate::harness::program::{Program, json_of, key_of, operate, says};
+use kit::call;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 async fn ask(program: &Program, key: &Key, tool: &str, arguments: &Value) -> String {
-    let Key { id, secret } = key;
-    if program.status(id, secret).await == 401 {
+    if program.status(key).await == 401 {
         return "unauthenticated".to_owned();
     }
-    let key = KeyPair { id: id.clone(), secret: secret.clone() };
-    match call(program.address, &key, tool, arguments).await.expect("an answer") {
+    match call(program.address, key, tool, arguments).await.expect("an answer") {
         Ok(_) => "ok".to_owned(),
         Err(failure) => {
             format!("{}: {}", failure["code"].as_str().unwrap_or("?"), failure["message"].as_str().unwrap_or("?"))
@@ -82,7 +80,7 @@ async fn each_step_of_a_life_is_in_force_at_once_for_clients_and_shown_to_operat
     program.kill().await;
     let mut program = program.again(&[]).await;
     assert_eq!(json_of(&data, "app list --deleted").await, deleted, "after a kill too");
-    assert_eq!(program.status(&other.id, &other.secret).await, 401);
+    assert_eq!(program.status(&other).await, 401);
     assert_eq!(json_of(&data, "doctor").await["healthy"], true);
     program.stop().await;
 }
@@ -93,7 +91,7 @@ async fn the_use_of_each_secret_is_shown_with_its_age_and_end_and_keys_are_selec
     let data = program.data.clone();
     let key = key_of(&data, "demo").await;
     let unused = key_of(&data, "demo").await;
-    assert_eq!(program.status(&key.id, &key.secret).await, 200);
+    assert_eq!(program.status(&key).await, 200);
     json_of(&data, &format!("key rotate {} --grace 7d", key.id)).await;
     let selected = async |flags: &str| {
         let rows = json_of(&data, format!("key list demo {flags}").trim_end()).await;
@@ -150,8 +148,7 @@ async fn every_id_is_found_with_what_belongs_to_it() {
         ("* !phone-*", "it must be `!` and one id"),
         ("A*", "no device id can begin with"),
     ] {
-        let (code, said) = operate(&data, &format!("device set phone-0000002 {terms}")).await;
-        assert!(code == 1 && said.contains(why), "{terms}: {said}");
+        says(&data, &format!("device set phone-0000002 {terms}"), 1, why).await;
     }
     let of_phone = found("phone-0000002").await;
     let shown = (&of_phone["kind"], &of_phone["lines"]);

@@ -1,7 +1,7 @@
 //! A service manager, such as systemd, that follows the program, and its journal.
 
 use super::full_disk::limit;
-use crate::harness::program::{Program, binary, until};
+use crate::harness::program::{Program, binary};
 use kit::Start;
 use serde_json::json;
 use std::fs::File;
@@ -68,7 +68,7 @@ async fn a_manager_learns_how_the_program_stands_also_with_a_full_disk() {
     manager.read_until("READY=1").await;
 
     limit(&program, Some(0));
-    until(&format!("{}/readyz", program.monitor()), 503).await;
+    program.until_ready(503).await;
     manager.drain();
     for _ in 0..3 {
         manager.read_until("WATCHDOG=1").await;

@@ -3,7 +3,7 @@
 
 use super::monitor::parse;
 use crate::harness::double::{Double, table};
-use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, operator};
+use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, operator, says};
 use kit::TestPostgres;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -52,8 +52,7 @@ async fn every_metric_on_a_page_has_a_row_and_every_row_has_a_sample() {
     let file = home.path().join("cloudphone.toml");
     let platform = table("lab", &double, &home).replace("-file = \"", &format!("-file = \"{}/", home.path().display()));
     fs::write(&file, platform).expect("written");
-    let (code, said) = operate(&home.path().join("data"), &format!("store init --replica one --store {url}")).await;
-    assert_eq!(code, 0, "{said}");
+    says(&home.path().join("data"), &format!("store init --replica one --store {url}"), 0, "").await;
     let file = file.to_str().expect("text");
     let replica = kit::Start::new(crate::harness::program::binary(), home.path());
     let replica = replica.flags(&[WATCHED, &["--config", file, "--store", &url, "--replica", "one"]].concat());

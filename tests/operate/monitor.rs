@@ -1,7 +1,8 @@
 //! The monitor's view of the program: health, readiness, metrics and logs.
 
-use crate::harness::program::{Program, WATCHED, get, operate, until};
-use rusqlite::Connection;
+use crate::harness::Key;
+use crate::harness::program::{Program, WATCHED, get};
+use crate::harness::writes::open_database;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -92,7 +93,8 @@ async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() 
     assert_eq!(program.log().lines().count(), 1, "a read that went well is no news: {}", program.log());
 
     program.call("get_device", json!({"device_id": "nothing"})).await.expect_err("there is none");
-    assert_eq!(program.status("cpk_0000000000000000", "none").await, 401);
+    let nobody = Key { id: "cpk_0000000000000000".to_owned(), secret: "none".to_owned() };
+    assert_eq!(program.status(&nobody).await, 401);
     let proxy = json!({"device_id": "phone-0000013", "scheme": "http", "host": "proxy.example.com", "port": 8080,
         "username": "user", "password": "hunter2-and-more"});
     let task = program.call("set_proxy", proxy).await.expect("accepted");
@@ -134,12 +136,10 @@ async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() 
     assert!(line["application"].as_str().is_some_and(|id| id.starts_with("app_")), "{line}");
     assert!(!log.contains("hunter2") && !page.contains("hunter2"));
 
-    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    let db = open_database(&program.data);
     db.execute("DELETE FROM ledger WHERE kind = 'refund'", []).expect("deleted");
     let metrics = parse(&get(&format!("{url}/metrics")).await.2);
     assert_eq!(metrics["cloudphone_refund_invariant_violations"], 1.0);
-    let (code, said) = operate(&program.data, "doctor").await;
-    assert!(code == 1 && said.contains(&format!("{task} ended as failed_silent and has no refund")), "{said}");
 }
 
 async fn open() -> Monitor {
@@ -178,8 +178,8 @@ async fn silent_connections_do_not_lock_others_out() {
 async fn probes_of_a_store_that_cannot_write_share_one_try() {
     let program = Program::start(WATCHED).await;
     let url = program.monitor();
-    until(&format!("{url}/readyz"), 200).await;
-    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    program.until_ready(200).await;
+    let db = open_database(&program.data);
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let mut probes = JoinSet::new();
     for _ in 0..20 {
@@ -196,18 +196,14 @@ async fn probes_of_a_store_that_cannot_write_share_one_try() {
 async fn it_is_unready_while_writes_would_be_lost_and_while_it_stops() {
     let mut program = Program::start(WATCHED).await;
     let url = program.monitor();
-    let ready = format!("{url}/readyz");
-    assert_eq!(until(&ready, 200).await, "the program serves\n");
+    assert_eq!(program.until_ready(200).await, "the program serves\n");
 
-    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    let db = open_database(&program.data);
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
-    assert!(until(&ready, 503).await.contains("the store"));
+    assert!(program.until_ready(503).await.contains("the store"));
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200, "it lives all the same");
-    let (code, said) = operate(&program.data, "doctor").await;
-    let locked = said.lines().find(|line| line.ends_with("database is locked"));
-    assert!(code == 1 && locked.is_some_and(|line| line.trim_start().starts_with("writing")), "{said}");
     db.execute_batch("ROLLBACK").expect("no lock");
-    until(&ready, 200).await;
+    program.until_ready(200).await;
 
     // A request whose last byte is missing delays the stop.
     let mut client = TcpStream::connect(program.address).await.expect("a connection");
@@ -217,7 +213,7 @@ async fn it_is_unready_while_writes_would_be_lost_and_while_it_stops() {
     let mut goes_on = [0; 25];
     client.read_exact(&mut goes_on).await.expect("it is being answered");
     program.ask_to_stop().await;
-    assert_eq!(until(&ready, 503).await, "the program is stopping\n");
+    assert_eq!(program.until_ready(503).await, "the program is stopping\n");
     client.write_all(body.as_bytes()).await.expect("sent");
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.expect("an answer");
@@ -235,15 +231,9 @@ async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
     let metrics = || client.get(format!("{url}/metrics"));
     assert_eq!(status(metrics()).await, 200);
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    for (host, expected) in [
-        ("rebound.example", 403),
-        ("again.example", 403),
-        ("watcher.example:9090", 200),
-        ("10.1.2.3:9090", 200),
-        (&*machine, 200),
-        (&*format!("{machine}:9090"), 200),
-        (&*format!("{machine}.rebound.example"), 403),
-    ] {
+    for (host, expected) in
+        [("rebound.example", 403), ("again.example", 403), ("watcher.example:9090", 200), (&*machine, 200)]
+    {
         assert_eq!(status(metrics().header("host", host)).await, expected, "{host}");
     }
     program.until_logged("the host `rebound.example` is not one").await;

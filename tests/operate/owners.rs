@@ -19,6 +19,8 @@ pub(crate) const OTHER: u32 = 61_235;
 
 const ROOT: u32 = 0;
 
+const NO_PATHS: [PathBuf; 0] = [];
+
 /// The first may change something, the second may only read.
 pub(crate) const OPERATE: u32 = 61_236;
 pub(crate) const VIEW: u32 = 61_237;
@@ -29,6 +31,12 @@ async fn run_as(user: u32, data: &Path, line: &str) -> (i32, String) {
     let output = command.output().await.expect("the program runs");
     let text = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
     (output.status.code().expect("an exit code"), text)
+}
+
+/// Expects the exit code, and these parts of what the program prints.
+async fn says_as(user: u32, data: &Path, line: &str, code: i32, parts: &[&str]) {
+    let (found, said) = run_as(user, data, line).await;
+    assert!(found == code && parts.iter().all(|part| said.contains(part)), "{user}: {line}: {parts:?}: {found} {said}");
 }
 
 /// Returns `None` if this machine does not allow that.
@@ -78,14 +86,13 @@ async fn commands_of_root_keep_the_owner_of_every_file_and_the_server_starts_aga
     chown(&backups, Some(SERVICE), Some(SERVICE)).expect("another owner");
     let backup = format!("backup {}/one.tar", backups.display());
     for line in ["app create shop --permission device", "app list", "task list", "audit verify", &backup, "doctor"] {
-        let (code, said) = run_as(ROOT, &data, line).await;
-        assert_eq!((code, list_of_others(SERVICE, &data)), (0, vec![]), "{line}: {said}");
-        assert!(said.contains("as the owner of the data folder"), "{line}: {said}");
+        says_as(ROOT, &data, line, 0, &["as the owner of the data folder"]).await;
+        assert_eq!(list_of_others(SERVICE, &data), NO_PATHS, "{line}");
     }
-    assert_eq!(list_of_others(SERVICE, &backups), [""; 0].map(PathBuf::from));
+    assert_eq!(list_of_others(SERVICE, &backups), NO_PATHS);
     // A server of root keeps the owner as well.
     Program::start_at(home.clone(), &[]).await.stop().await;
-    assert_eq!(list_of_others(SERVICE, &data), [""; 0].map(PathBuf::from));
+    assert_eq!(list_of_others(SERVICE, &data), NO_PATHS);
     serve_as_service(&home).await;
 }
 
@@ -124,8 +131,8 @@ async fn a_command_of_root_follows_no_link_in_the_folder_of_another_user() {
     let linked = home.path().join("linked");
     symlink(&private, &linked).expect("a link");
     std::os::unix::fs::lchown(&linked, Some(SERVICE), Some(SERVICE)).expect("another owner");
-    let (code, said) = run_as(ROOT, &linked, "app create one --permission device").await;
-    assert!(code == 1 && fs::read_dir(&private).expect("a folder").count() == 0, "{said}");
+    says_as(ROOT, &linked, "app create one --permission device", 1, &[]).await;
+    assert_eq!(fs::read_dir(&private).expect("a folder").count(), 0);
 }
 
 #[tokio::test]
@@ -139,15 +146,14 @@ async fn root_uses_no_folder_of_its_own_that_another_user_can_replace() {
     chown(&users, Some(SERVICE), Some(SERVICE)).expect("another owner");
     symlink(users.join("data"), &near).expect("a link");
     for data in [users.join("data"), deep.join("data"), near, deep.join("new")] {
-        let (code, said) = run_as(ROOT, &data, "app create one --permission device").await;
         let [shown, users] = [&data, &users].map(|path| path.display());
         let why = format!("root does not use {shown}, because {users} belongs to the user {SERVICE}; run this as that");
-        assert!(code == 1 && said.contains(&why), "{why}: {said}");
+        says_as(ROOT, &data, "app create one --permission device", 1, &[&why]).await;
         assert_eq!(fs::read_dir(&data).map_or(0, Iterator::count), 0, "{shown}");
     }
     // A new folder belongs to the owner of the one around it.
-    let (code, said) = run_as(ROOT, &users.join("new"), "app create one --permission device").await;
-    assert_eq!((code, list_of_others(SERVICE, &users.join("new"))), (0, vec![]), "{said}");
+    says_as(ROOT, &users.join("new"), "app create one --permission device", 0, &[]).await;
+    assert_eq!(list_of_others(SERVICE, &users.join("new")), NO_PATHS);
 }
 
 #[tokio::test]
@@ -167,11 +173,9 @@ async fn a_refusal_to_open_names_the_file_its_owner_and_the_command_that_gives_i
         let expected = format!(
             "{shown} belongs to the user root (0), and this program runs as the user {SERVICE}: run `chown -R {SERVICE} {shown}` as root"
         );
-        let (code, said) = run_as(SERVICE, &data, "--listen 127.0.0.1:0").await;
-        assert!(code == 1 && said.contains("Permission denied") && said.contains(&expected), "{expected}: {said}");
+        says_as(SERVICE, &data, "--listen 127.0.0.1:0", 1, &["Permission denied", &expected]).await;
         for user in [ROOT, SERVICE] {
-            let (code, said) = run_as(user, &data, "doctor").await;
-            assert!(code == 1 && said.contains(&format!("{shown} belongs to the user root (0)")), "{user}: {said}");
+            says_as(user, &data, "doctor", 1, &[&format!("{shown} belongs to the user root (0)")]).await;
         }
         let repaired = Command::new("chown").arg("-R").arg(SERVICE.to_string()).arg(&file).status().await;
         assert!(repaired.expect("chown").success());
@@ -188,10 +192,9 @@ async fn another_user_is_refused_with_the_name_of_the_owner_and_changes_nothing(
         fs::set_permissions(data.join(name), Permissions::from_mode(0o666)).expect("a mode");
     }
     for line in ["app list", "app create mine --permission device", "doctor", "--listen 127.0.0.1:0"] {
-        let (code, said) = run_as(OTHER, &data, line).await;
         let expected = format!("belongs to the user {SERVICE}, and this program runs as the user {OTHER}");
-        assert!(code == 1 && said.contains(&expected), "{line}: {said}");
-        assert_eq!(list_of_others(SERVICE, &data), [""; 0].map(PathBuf::from), "{line}");
+        says_as(OTHER, &data, line, 1, &[&expected]).await;
+        assert_eq!(list_of_others(SERVICE, &data), NO_PATHS, "{line}");
     }
 }
 
@@ -201,8 +204,7 @@ async fn root_restores_into_a_folder_that_it_makes_for_the_user_of_the_service()
     let data = home.path().join("data");
     let (backup, key) = (home.path().join("backup.tar"), home.path().join("master.key"));
     chown(home.path(), Some(SERVICE), Some(SERVICE)).expect("another owner");
-    let (code, said) = run_as(SERVICE, &data, &format!("backup {}", backup.display())).await;
-    assert_eq!(code, 0, "{said}");
+    says_as(SERVICE, &data, &format!("backup {}", backup.display()), 0, &[]).await;
     chown(home.path(), Some(ROOT), Some(ROOT)).expect("another owner");
     fs::copy(data.join("master.key"), &key).expect("copied");
     // Both files are root's alone, as after a copy from another machine.
@@ -210,42 +212,15 @@ async fn root_restores_into_a_folder_that_it_makes_for_the_user_of_the_service()
     chown(&key, Some(ROOT), Some(ROOT)).expect("another owner");
     fs::rename(&data, home.path().join("before")).expect("moved");
     let line = format!("restore {} --master-key {}", backup.display(), key.display());
-    let (code, said) = run_as(ROOT, &data, &format!("{line} --owner nobody-here")).await;
-    assert!(code == 1 && said.contains("this machine has no user nobody-here; give its number"), "{said}");
+    let unknown = "this machine has no user nobody-here; give its number";
+    says_as(ROOT, &data, &format!("{line} --owner nobody-here"), 1, &[unknown]).await;
     symlink(home.path().join("before"), &data).expect("a link");
-    let (code, said) = run_as(ROOT, &data, &format!("{line} --owner {SERVICE}")).await;
-    assert!(code == 1 && said.contains("Permission denied"), "{said}");
+    let line = format!("{line} --owner {SERVICE}");
+    says_as(ROOT, &data, &line, 1, &["Permission denied"]).await;
     fs::remove_file(&data).expect("removed");
-    let (code, said) = run_as(ROOT, &data, &format!("{line} --owner {SERVICE}")).await;
-    assert!(code == 0 && said.contains(&format!("the user {SERVICE}")), "{said}");
-    assert_eq!(list_of_others(SERVICE, &data), [""; 0].map(PathBuf::from));
+    says_as(ROOT, &data, &line, 0, &[&format!("the user {SERVICE}")]).await;
+    assert_eq!(list_of_others(SERVICE, &data), NO_PATHS);
     serve_as_service(&home).await;
-}
-
-#[tokio::test]
-async fn a_client_takes_a_key_file_that_it_cannot_change_and_that_only_root_can_write() {
-    let Some(home) = make_used_home().await else { return };
-    let key = home.path().join("key");
-    fs::write(&key, "key_1:secret_1").expect("written");
-    for (owner, mode, remedy) in [
-        (OTHER, 0o600, None),
-        (ROOT, 0o440, None),
-        (ROOT, 0o640, None),
-        (ROOT, 0o444, Some("run `chown ")),
-        (ROOT, 0o460, Some("run `chown ")),
-        (SERVICE, 0o440, Some("run `chown ")),
-        (OTHER, 0o644, Some("run `chmod 600 ")),
-    ] {
-        chown(&key, Some(owner), Some(OTHER)).expect("another owner");
-        fs::set_permissions(&key, Permissions::from_mode(mode)).expect("a mode");
-        let line = format!("sign GET /v1/devices --key-file {}", key.display());
-        let (code, said) = run_as(OTHER, home.path(), &line).await;
-        let is_as_expected = match remedy {
-            None => code == 0 && said.contains("X-Api-Key: key_1"),
-            Some(remedy) => code == 1 && said.contains(remedy),
-        };
-        assert!(is_as_expected, "{owner} {mode:o}: {said}");
-    }
 }
 
 pub(crate) async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
@@ -411,8 +386,7 @@ async fn a_group_that_does_not_exist_or_that_the_server_is_no_member_of_ends_the
         ("--view-group", "root", "view.sock to the group `root`: Operation not permitted"),
     ] {
         let line = format!("--listen 127.0.0.1:0 --operator-sockets {} {flag} {group}", home.path().display());
-        let (code, said) = run_as(SERVICE, &data, &line).await;
-        assert!(code == 1 && said.contains(expected), "{flag} {group}: {said}");
+        says_as(SERVICE, &data, &line, 1, &[expected]).await;
         let left = fs::read_dir(home.path()).expect("a folder").flatten();
         assert!(left.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().ends_with(".sock")), "{flag}");
     }

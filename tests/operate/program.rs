@@ -1,7 +1,8 @@
 //! The program as users start it: its output, the commands pasted from it, its stop, and its
 //! messages after a wrong start.
 
-use crate::harness::program::{Program, binary, operate, refusal, start};
+use crate::harness::program::{Program, binary, operate, refusal, says, start};
+use crate::harness::writes::open_database;
 use kit::{Process, Start};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -62,8 +63,7 @@ async fn a_budget_goes_on_after_a_stop() {
     }
     assert_eq!(operate(&data, "ready").await, (0, "ready  true\n".to_owned()));
     first.stop().await.expect("it ends");
-    let (code, said) = operate(&data, "ready").await;
-    assert!(code == 5 && said.contains("no server uses the folder"), "{code} {said}");
+    says(&data, "ready", 5, "no server uses the folder").await;
     let next = start(&home).ready().await.expect("it starts");
     assert_eq!(list(next.address).await, Err(json!("rate_limited")));
 }
@@ -173,8 +173,8 @@ async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
     let mut program = Program::start(&[]).await;
     program.stop().await;
     std::fs::write(program.data.join("master.key"), format!("{}\n", "ab".repeat(32))).expect("written");
-    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
-    assert!(said.contains("the master key is not the one that this data was made with"), "{said}");
+    let why = "the master key is not the one that this data was made with";
+    says(&program.data, "--listen 127.0.0.1:0", 1, why).await;
 }
 
 #[tokio::test]
@@ -183,12 +183,13 @@ async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
     program.stop().await;
     let database = program.data.join("cloudphone.db");
     File::create(&database).expect("emptied");
-    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
-    assert!(said.contains("cloudphone.db is empty, but there is a master key; restore a backup"), "{said}");
+    let why = "cloudphone.db is empty, but there is a master key; restore a backup";
+    says(&program.data, "--listen 127.0.0.1:0", 1, why).await;
     assert_eq!(database.metadata().expect("a file").len(), 0);
     std::fs::remove_file(&database).expect("removed");
-    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
-    assert!(said.contains("it is missing; it held everything until") && said.contains("`restore`"), "{said}");
+    let why = "it is missing; it held everything until";
+    let said = says(&program.data, "--listen 127.0.0.1:0", 1, why).await;
+    assert!(said.contains("`restore`"), "{said}");
     std::fs::remove_file(database.with_extension("watermark")).expect("removed");
     assert_eq!(program.again(&[]).await.keys.len(), 2, "it begins anew");
 }
@@ -205,7 +206,7 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
     write(1).await.expect("accepted");
     // Another process holds the lock of the database longer than the store waits, which the store
     // logs.
-    let db = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    let db = open_database(&program.data);
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     assert_eq!(write(7).await, Err(json!("overloaded")));
     db.execute_batch("ROLLBACK").expect("no lock");

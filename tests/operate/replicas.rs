@@ -2,7 +2,8 @@
 //! program that is not installed is left out.
 
 use crate::harness::double::{Double, table};
-use crate::harness::program::{binary, json_of, operate};
+use crate::harness::program::{binary, json_of, operate, says, until};
+use crate::harness::signed::Signed;
 use kit::{KeyPair, LinkRelay, Process, Start, TestPostgres, call, exchange, get, wait_for};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -13,7 +14,6 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::process::Command;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_signing::{Request, header, sign};
 
 const UNIT: &str = include_str!("../../server/toolwarrant/operator/src/files/unit.service");
 const CONFIGURATION: &str = include_str!("../../docs/cluster/cloudphone.toml");
@@ -43,6 +43,10 @@ async fn check(program: &str, arguments: &[&str], file: &Path) {
     let output = Command::new(program).args(arguments).arg(file).output().await.expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
+}
+
+fn ready(monitor: SocketAddr) -> String {
+    format!("http://{monitor}/readyz")
 }
 
 type Places = [[SocketAddr; 2]; 2];
@@ -110,9 +114,8 @@ async fn see_what_a_held_request_gets(listen: SocketAddr, path: &str, usual: u16
     assert!(held.status == 425 && is_told && held.header("retry-after") == Some("1"), "{} {}", held.status, held.body);
 }
 
-/// A write that fails makes the leader unready, but a full disk does not and moves no leader. A
-/// locked table is named by a command that would wait for it.
-async fn see_faults_of_the_server(server: &TestPostgres, url: &str, data: &Path, monitor: SocketAddr) {
+/// A write that fails makes the leader unready, but a full disk does not and moves no leader.
+async fn see_faults_of_the_server(server: &TestPostgres, url: &str, monitor: SocketAddr) {
     for (code, why, status) in
         [("check_violation", "the store cannot write", 503), ("disk_full", "make room on the disk of PostgreSQL", 200)]
     {
@@ -122,25 +125,13 @@ async fn see_faults_of_the_server(server: &TestPostgres, url: &str, data: &Path,
         );
         server.count(url, &refuse).await;
         server.count(url, "CREATE TRIGGER refused BEFORE UPDATE ON writer EXECUTE FUNCTION refuse()").await;
-        let told = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
+        let told = wait_for(async || match get(&ready(monitor)).await {
             Ok(answer) if answer.body.contains(why) => Ok(answer.status),
             answer => Err(format!("{answer:?}")),
         });
         assert_eq!(told.await.expect("it says why"), status);
         server.count(url, "DROP TRIGGER refused ON writer").await;
     }
-    let lock = server.begin_at(url, "LOCK TABLE task").await;
-    let (code, said) = operate(data, "doctor").await;
-    assert!(code != 0 && said.contains("locks task"), "{code} {said}");
-    drop(lock);
-}
-
-async fn until_ready(monitor: SocketAddr, status: u16) {
-    let ready = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
-        Ok(answer) if answer.status == status => Ok(()),
-        answer => Err(format!("{answer:?}")),
-    });
-    ready.await.unwrap_or_else(|error| panic!("{status}: {error}"));
 }
 
 async fn start_balancer(home: &Path, places: &Places) -> (Process, LinkRelay) {
@@ -181,18 +172,6 @@ fn write_with_bearer(KeyPair { id, secret }: &KeyPair) -> String {
     )
 }
 
-fn write_with_signature(KeyPair { id, secret }: &KeyPair) -> String {
-    let timestamp = (Clock::system().wall().0 / 1000).to_string();
-    let (method, path, query, idempotency_key, body, nonce) =
-        ("GET", "/v1/devices", "", "", &b""[..], "cell-0123456789abcdef");
-    let request = Request { key_id: id, timestamp: &timestamp, nonce, method, path, query, idempotency_key, body };
-    let signature = header(&sign(secret, &request.canonical()));
-    format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {id}\r\nX-Timestamp: {timestamp}\r\nX-Nonce: {nonce}\r\n\
-         X-Signature: {signature}\r\nConnection: close\r\n\r\n"
-    )
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_default_one() {
     if !is_installed("haproxy", "-v").await {
@@ -221,10 +200,10 @@ async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_defaul
         assert!(listed.is_ok(), "{listed:?}");
         let elsewhere = call(other.address, key, "list_devices", &json!({})).await;
         assert!(!matches!(elsewhere, Ok(Ok(_))), "a key belongs to one cell: {elsewhere:?}");
-        for request in [write_with_bearer(key), write_with_signature(key)] {
-            let answer = exchange(balancer, request.as_bytes()).await.expect("an answer");
-            assert_eq!(answer.status, 200, "{request}: {}", answer.body);
-        }
+        let answer = exchange(balancer, write_with_bearer(key).as_bytes()).await.expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let answer = Signed::at(Clock::system().wall().0 / 1000, key, "GET", "/v1/devices").send(balancer).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
     }
     // The token of a page leads to the cell that issued it.
     let key = &us.keys[0];
@@ -254,13 +233,12 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     let (platform, data) = (table("lab", &double, &home), home.path().join("one/data"));
     let platform = platform.replace("-file = \"", &format!("-file = \"{}/", home.path().display()));
     fs::create_dir(home.path().join("one")).expect("a folder");
-    let (code, said) = operate(&data, &format!("store init --replica one --store {url}")).await;
-    assert_eq!(code, 0, "{said}");
+    says(&data, &format!("store init --replica one --store {url}"), 0, "").await;
     let places = find_places();
     let mut one = start_replica(home.path(), ("one", places[0]), &url, &platform);
-    until_ready(places[0][1], 200).await;
+    until(&ready(places[0][1]), 200).await;
     let mut two = start_replica(home.path(), ("two", places[1]), &url, &platform);
-    until_ready(places[1][1], 503).await;
+    until(&ready(places[1][1]), 503).await;
     for line in ["app create shop --permission device --requests-per-minute 100000", "device assign shop --all"] {
         assert_eq!(operate(&data, line).await.0, 0, "{line}");
     }
@@ -268,7 +246,7 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     until_listed(places[0][0], &key, 3).await;
     let page = get(&format!("http://{}/metrics", places[1][1])).await.expect("a page").body;
     assert!(page.contains("cloudphone_replica_waits 1") && page.contains("cloudphone_replica_lease 0"), "{page}");
-    see_faults_of_the_server(&server, &url, &data, places[0][1]).await;
+    see_faults_of_the_server(&server, &url, places[0][1]).await;
     if !is_installed("haproxy", "-v").await {
         println!("left out: haproxy is not installed (package haproxy)");
         return;
@@ -303,7 +281,7 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     assert!(status.success(), "{status}");
     let log = fs::read_to_string(home.path().join("one/log")).expect("a log");
     assert!(!log.contains("did not stop"), "its work stops in time: {log}");
-    until_ready(places[1][1], 200).await;
+    until(&ready(places[1][1]), 200).await;
     until_listed(balancer, &key, 3).await;
     assert_eq!(accepted.len(), 1, "one key is one task: {accepted:?}");
     two.signal("TERM").await.expect("it runs");

@@ -122,7 +122,7 @@ async fn restore_and_check(backup: &Backup, from: &Path, figures: &mut BackupFig
     let before = sent();
     let mut program = Program::start_at(home.clone(), &["--sim-devices", "1000000"]).await;
     for key in &backup.revoked {
-        figures.keys_alive += u64::from(program.status(&key.id, &key.secret).await != 401);
+        figures.keys_alive += u64::from(program.status(key).await != 401);
     }
     program.stop().await;
     figures.sent_again += (sent() - before) as u64;

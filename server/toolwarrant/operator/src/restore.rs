@@ -205,6 +205,9 @@ fn answer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::ArchiveWriter;
+    use std::io::Write;
+    use toolwarrant_core::act::{Channel, Claims, Role};
 
     #[test]
     fn a_backup_of_another_service_or_of_an_unknown_layout_is_refused_by_name() {
@@ -222,6 +225,44 @@ mod tests {
         {
             let refusal = format!("it was made by shop 9.9.9, which is {age}; restore it with that program");
             assert_eq!(judged(format, "shop", layout), refusal);
+        }
+    }
+
+    #[test]
+    fn a_database_and_files_that_no_backup_contains_are_refused_and_the_folder_stays_as_it_was() {
+        let names = Names::of("shop", "1.0.0");
+        let home = tempfile::tempdir().unwrap();
+        let (file, data) = (home.path().join("backup.tar"), home.path().join("data"));
+        create(&data).unwrap();
+        private().create_new(true).open(data.join(MASTER_KEY)).unwrap().write_all(&[b'a'; 64]).unwrap();
+        let (service, version) = ("shop".to_owned(), "1.0.0".to_owned());
+        let manifest = Manifest { backup: FORMAT, service, version, layout: LAYOUT, made_at: Timestamp(0) };
+        let other = "is empty, or not the one that the backup describes";
+        let cases: [(&str, &[u8], &str); 11] = [
+            ("shop.db", b"", other),
+            ("shop.db", &[0; 4096], other),
+            ("shop.db", b"SQLite format 3\0", other),
+            ("shop.db-wal", b"x", "it contains shop.db-wal, which no backup of shop contains"),
+            ("shop.watermark", b"{}", "it contains shop.watermark"),
+            ("master.key", b"ab", "it contains master.key"),
+            ("admin.sock", b"", "it contains admin.sock"),
+            ("restoring/x", b"", "it contains restoring/x"),
+            ("other.db", b"", "it contains other.db"),
+            ("audit/x.sqlite3", b"", "it contains audit/x.sqlite3"),
+            // A file of the service is one that a backup can contain.
+            ("mine.jsonl", b"{}", "there is no shop.db in the backup"),
+        ];
+        for (entry, content, expected) in cases {
+            let mut archive = ArchiveWriter::begin(File::create(&file).unwrap(), &manifest).unwrap();
+            archive.add(Path::new(entry), content.len() as u64, content).unwrap();
+            archive.finish().unwrap();
+            let (name, claims) = ("ada".to_owned(), Claims::default());
+            let ada = Operator { role: Role::Owner, name, uid: 7, channel: Channel::Offline, claims };
+            let refused = run(&data, &names, &file, (None, None), ada).err().map(|why| why.to_string());
+            assert!(refused.as_ref().is_some_and(|why| why.contains(expected)), "{entry}: {refused:?}");
+            let mut left: Vec<_> = data.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, [LOCK, MASTER_KEY], "{entry}");
         }
     }
 }
