@@ -21,10 +21,8 @@ use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Picture, Reply, Resource, Target, Unresolved};
 use toolwarrant::rendered::{ListWriter, Rendered};
 use toolwarrant::text::Untrusted;
-use toolwarrant_core::registry::NewApplication;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::toolsets::Toolsets;
-use toolwarrant_testing::test_origin;
 
 /// A handler counts each change before it ends in its way.
 struct Desk {
@@ -375,19 +373,6 @@ async fn a_body_is_a_block_of_its_own_in_every_revision_and_a_field_under_v1() {
     assert_eq!(sketch.body, json!({"note_id": "n-1", "sketch": JPEG}));
     let torn = server.call(&key, "draw_sketch", json!({"note_id": "n-1", "format": "torn"})).await;
     assert_eq!(torn.expect_err("it is torn")["code"], "internal");
-}
-
-#[tokio::test]
-async fn no_name_of_an_application_adds_a_toolset_where_no_bridge_is_answered() {
-    let (server, ..) = serve_notes().await;
-    for name in ["stdio-+sketches", "stdio"] {
-        let (name, permissions, grants) = (name.to_owned(), vec!["edit".to_owned()], Grants::everything());
-        let new = NewApplication { name: name.clone(), permissions, grants, requests_per_minute: 9 };
-        let id = server.registry.create(new, &test_origin()).await.expect("an application").object;
-        let key = server.registry.issue_key(&id, None, &test_origin()).await.expect("a key");
-        let key = Key { id: key.key_id.clone(), secret: key.secret.expose().clone() };
-        assert!(!server.list(&key).await.iter().any(|tool| tool["name"] == "draw_sketch"), "{name}");
-    }
 }
 
 fn collect_log() -> (Log, impl Sized) {

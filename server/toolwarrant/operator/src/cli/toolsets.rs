@@ -62,6 +62,7 @@ mod tests {
         {
             assert_eq!(offer.toolsets_of(name) == sketches, has, "{name}");
         }
+        assert_eq!(Offer::from(notes).toolsets_of("stdio-+sketches"), Toolsets::default(), "no bridge is answered");
         let unknown = toolsets(notes, &["--toolsets", "sketch"]).unwrap_err().to_string();
         assert!(unknown.contains("'sketch'") && unknown.contains("[possible values: sketches]"), "{unknown}");
         assert!(toolsets(shop, &["--toolsets", "sketches"]).unwrap_err().to_string().contains("unexpected argument"));
