@@ -1,6 +1,7 @@
 //! The process that leads, and those that wait.
 
 use super::*;
+use kit::wait_for;
 use tokio::time::{sleep, timeout};
 use toolwarrant_postgres::RunState;
 use toolwarrant_store::Integrity;
@@ -113,16 +114,24 @@ async fn a_lock_on_the_runs_that_outlasts_the_lease_is_named_and_moves_no_leader
     why.wait_for(|why| matches!(why, Waiting::Leader(_))).await.expect("it waits");
     let lock = "SELECT FROM replica FOR UPDATE; SAVEPOINT row; LOCK TABLE replica";
     let open = OpenTransaction::begin(&address, lock).await;
+    let pid: i32 = open.0.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
+    let held_up =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY (pg_blocking_pids(pid)) AND wait_event");
     // The table cannot be read, and then its row cannot be written.
-    for next in ["ROLLBACK TO row", "SELECT"] {
-        sleep(SHORT * 3).await;
+    for (kind, next) in [("= 'relation'", "ROLLBACK TO row"), ("<> 'relation'", "SELECT")] {
+        let held_up = format!("{held_up} {kind}");
+        let outlasted =
+            wait_for(async || match (lease.stands(), server().expect("it runs").count(&address.url, &held_up).await) {
+                (false, 1..) => Ok(()),
+                other => Err(format!("{other:?}")),
+            });
+        outlasted.await.expect("the lease is over");
         let said = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
         assert!(said.contains("for a lock of process") && !lease.stands(), "{said}");
         open.0.batch_execute(next).await.expect("the server runs");
     }
     open.commit().await;
     why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
-    sleep(SHORT * 3).await;
     // On a busy machine, the leader renews its lease late.
     while !lease.stands() && !leading.is_finished() {
         sleep(SHORT / 10).await;
