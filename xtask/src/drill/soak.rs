@@ -28,7 +28,7 @@ pub(crate) struct Worlds {
     mutants: bool,
 }
 
-/// Unless it is a single world, also runs the world of every mutant, and a share with an operator.
+/// Unless it is a single world, also runs the world of every mutant.
 pub(crate) fn run(root: &Path, worlds: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "all"]);

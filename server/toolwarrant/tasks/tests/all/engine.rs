@@ -1,7 +1,7 @@
 //! The engine with a store in memory.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -10,13 +10,12 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
 use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
-use toolwarrant_core::lease::Lease;
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::{
     CallFacts, Identity, LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
-    UpstreamReport, WriteRefusal, WriteRequest,
+    UpstreamReport, WriteRequest,
 };
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
@@ -335,27 +334,6 @@ async fn a_clock_that_ran_ahead_at_any_start_drops_no_nonce_that_the_right_clock
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_leader_ends_the_tasks_of_the_former_one_which_accepts_and_stores_nothing_more() {
-    let (tables, clock) = (Memory::default(), Clock::start_at(START));
-    let start = async || {
-        let store = Arc::new(tables.lead());
-        Engine::start(parts(&store, Obedient, &clock)).await.expect("a store that can be read")
-    };
-    let run = |engine: &Arc<Engine>| drop(tokio::spawn(Arc::clone(engine).run(std::future::pending())));
-    let former = start().await;
-    let id = accept(&former, write("printer", "p-1")).await;
-    let next = start().await;
-    assert_eq!(next.in_flight(), 1);
-    run(&former);
-    run(&next);
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let owner = caller("owner", Grants::nothing());
-    assert_eq!(poll(&next, &owner, &id).await.expect("a task").status, TaskStatus::Success);
-    let refused = former.accept(write("printer", "p-2"), Secret::new("{}".to_owned())).await;
-    assert!(matches!(refused, Err(WriteRefusal::Unavailable)), "{refused:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_leader_waits_for_a_send_of_the_former_ones_from_its_own_start_on() {
     struct Silent;
 
@@ -386,40 +364,6 @@ async fn a_leader_waits_for_a_send_of_the_former_ones_from_its_own_start_on() {
     let (third, _) = lead(Arc::new(Obedient), 100).await;
     let ended = end(&third, &id).await.finished_at.expect("its end").since(begun);
     assert!((17..20).contains(&ended.as_secs()), "{ended:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_leaves_only_while_the_lease_stands() {
-    struct SlowSend(Mutex<Vec<bool>>);
-
-    impl Executor for SlowSend {
-        fn send<'a>(&'a self, _: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
-            Box::pin(async move {
-                tokio::time::sleep(Duration::from_secs(3)).await;
-                let confirmed = leave.confirm();
-                self.0.lock().expect("no panic").push(confirmed.is_ok());
-                confirmed.map_or_else(Sent::NotSent, |()| Sent::Ok)
-            })
-        }
-
-        fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
-            Obedient.probe(write)
-        }
-    }
-
-    let clock = Clock::start_at(START);
-    for (seconds, leaves) in [(2, false), (4, true)] {
-        let (lease, executor) = (Lease::new(clock.clone()), Arc::new(SlowSend(Mutex::default())));
-        lease.extend(lease.begin(), Duration::from_secs(seconds));
-        let store = Arc::new(Memory::default().lead());
-        let parts = Parts { executor: executor.clone(), lease: Some(lease), ..parts(&store, Obedient, &clock) };
-        let engine = Engine::start(parts).await.expect("a store that can be read");
-        accept(&engine, WriteRequest { now: clock.now(), ..write("printer", "p-1") }).await;
-        let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        runner.abort();
-        assert_eq!(*executor.0.lock().expect("no panic"), [leaves], "a lease of {seconds} s");
-    }
 }
 
 #[tokio::test(start_paused = true)]

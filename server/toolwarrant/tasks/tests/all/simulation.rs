@@ -3,9 +3,9 @@
 //!
 //! A world has [`wheels`] behind an upstream that fails in every possible way, a [`disk`] that is
 //! slow, fails and freezes, and clients that repeat calls, race and disconnect. Processes die at
-//! any moment, or continue next to their successor. Some worlds have an [`operator`], others a
-//! [`pair`] of processes. tokio's clock is paused: time passes only when all tasks wait, so a seed
-//! gives the same run each time.
+//! any moment, or continue next to their successor. Some worlds have a [`pair`] of processes.
+//! tokio's clock is paused: time passes only when all tasks wait, so a seed gives the same run each
+//! time.
 //!
 //! At the end, [`promises`] compares the tasks with the events that really happened. A [`Mutant`]
 //! lacks a safeguard, or claims more than is true. Each must be caught, which shows that these
@@ -16,7 +16,6 @@ mod contender;
 mod disk;
 mod events;
 mod mutants;
-mod operator;
 mod pair;
 mod pictures;
 mod promises;
@@ -27,7 +26,6 @@ mod wheels;
 use disk::{Disk, Platters};
 use events::{Call, Happens};
 use mutants::Mutant;
-use operator::Registered;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -153,7 +151,6 @@ struct World {
     nature: Arc<Nature>,
     wheels: Wheels,
     platters: Arc<Platters>,
-    registered: Option<Registered>,
     keyring: KeyRing,
     random: Random,
     said: Arc<Mutex<Vec<Said>>>,
@@ -167,9 +164,6 @@ struct World {
 struct Outcome {
     violations: Vec<String>,
     history: Vec<String>,
-    stored: Vec<String>,
-    happened: Vec<(Duration, Happens)>,
-    met: u64,
     runs: u64,
 }
 
@@ -178,31 +172,19 @@ fn is_clear(seed: u64) -> bool {
 }
 
 fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
-    live_through(seed, mutant, telling, |events| events)
-}
-
-fn live_through(
-    seed: u64,
-    mutant: Option<Mutant>,
-    telling: bool,
-    edit: impl FnOnce(Vec<(Duration, Happens)>) -> Vec<(Duration, Happens)>,
-) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         let mut random = SplitMix(seed);
         let weather = Weather::new(&mut random);
-        let events = edit(events::draw(&mut random));
+        let events = events::draw(&mut random);
         let clock = Clock::start_at(START);
         let (dice, history) = (Mutex::new(random), telling.then(Mutex::default));
         let nature = Arc::new(Nature::new(clock, dice, weather, mutant, history));
         nature.note(|| format!("seed {seed}: {:?}", nature.weather));
         let random = Random::from_seed(seed);
-        let platters = Arc::<Platters>::default();
-        let has_operator = events.iter().any(|(_, happens)| matches!(happens, Happens::Change(..)));
         let world = World {
             wheels: Wheels::new(&nature, (!is_clear(seed)).then_some(SplitMix(!seed))),
-            registered: if has_operator { Some(Registered::new(seed, &nature, &platters).await) } else { None },
-            platters,
+            platters: Arc::default(),
             keyring: KeyRing::new("test", &[7; 32], random.clone()),
             random,
             said: Arc::default(),
@@ -218,16 +200,10 @@ fn live_through(
 impl World {
     async fn run(mut self, events: Vec<(Duration, Happens)>) -> Outcome {
         let nature = Arc::clone(&self.nature);
-        let (mut process, mut happened) = (Some(self.start().await), Vec::new());
+        let mut process = Some(self.start().await);
         for (at, happens) in events {
             nature.clock.sleep_until(START.plus(at)).await;
             nature.note(|| format!("{happens:?}"));
-            let happens = match &mut self.registered {
-                Some(registered) => registered.filter(happens).await,
-                None => Some(happens),
-            };
-            let Some(happens) = happens else { continue };
-            happened.push((at, happens.clone()));
             match happens {
                 Happens::Call(call) => self.call(process.as_mut(), call),
                 Happens::Crash => {
@@ -245,7 +221,7 @@ impl World {
                     }
                 }
                 Happens::Start if process.is_none() => process = Some(self.start().await),
-                Happens::Start | Happens::Change(..) => {}
+                Happens::Start => {}
             }
         }
         if process.is_none() {
@@ -259,22 +235,14 @@ impl World {
         }
         // All late requests have acted by then.
         nature.clock.sleep_until(nature.clock.now().plus(wheels::LATEST)).await;
-        let wrong_readers = match (&self.registered, &process) {
-            (Some(registered), Some(process)) => registered.find_wrong_readers(&process.engine).await,
-            _ => Vec::new(),
-        };
         drop(process);
-        let violations = [self.violations().await, wrong_readers].concat();
+        let violations = self.violations().await;
         let history = nature.history.as_ref().map(|history| history.lock().expect("no panic").clone());
-        let (stored, met) = (self.describe_tasks().await, self.registered.map_or(0, |registered| registered.met));
-        Outcome { violations, history: history.unwrap_or_default(), stored, happened, met, runs: 0 }
+        Outcome { violations, history: history.unwrap_or_default(), runs: 0 }
     }
 
     async fn start(&mut self) -> Process {
         *self.started.lock().expect("no panic") = self.nature.clock.now();
-        if let Some(registered) = &mut self.registered {
-            registered.reopen().await;
-        }
         let disk = Arc::new(Disk::new(&self.nature, &self.platters, self.platters.memory.clone()));
         let engine = Engine::start(Parts {
             store: disk.clone(),

@@ -3,23 +3,32 @@
 //!
 //! A request goes to any process that answers. Repetitions can reach the other one.
 
-use super::ask;
 use super::contender::{Body, Contender};
-use super::events::Call;
+use super::disk::Platters;
+use super::events::{Call, NAMES};
 use super::mutants::Mutant;
-use super::operator::{Registered, origin};
 use super::pair::Pair;
+use super::{Nature, ask};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::RwLock;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_core::access::{AccessError, Caller, Credentials, UsedNonce};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_core::access::{AccessError, Caller, Credentials, Grants, UsedNonce};
+use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::nonces::{BadNonce, Nonces};
-use toolwarrant_core::registry::{NewKey, Registry};
+use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_core::tasks::{LongPoll, Poll, TaskStatus, Tasks};
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::Engine;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
+
+mod contract {
+    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
+}
 
 type Account = (String, Arc<NewKey>);
 
@@ -41,11 +50,31 @@ pub(super) struct Clients {
     ends: Mutex<Vec<(String, TaskStatus)>>,
 }
 
+pub(super) async fn open(store: Arc<Memory>, clock: &Clock, random: &Random, lease: Option<Lease>) -> Registry {
+    let keyring = KeyRing::new("test", &[7; 32], random.clone());
+    let (prefixes, clock, random) = (KeyPrefixes { id: "tk_", secret: "ts_" }, clock.clone(), random.clone());
+    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random, lease).await.expect("memory")
+}
+
+fn origin() -> Origin {
+    let claims = Claims::default();
+    let operator = Operator { role: Role::Owner, name: "alice".to_owned(), uid: 7, channel: Channel::Offline, claims };
+    Origin { operator, command: "test".to_owned() }
+}
+
 impl Clients {
-    pub(super) fn new(registered: Registered) -> Self {
-        let accounts = registered.accounts.into_iter().map(|(name, (id, key))| (name, (id, Arc::new(key))));
-        let (accounts, (revoked, reads, ends)) = (Mutex::new(accounts.collect()), Default::default());
-        Self { accounts, revoked, reads, ends }
+    /// Registers applications that see no targets but those of their own tasks.
+    pub(super) async fn new(nature: &Nature, platters: &Platters, random: &Random) -> Self {
+        let registry = open(Arc::clone(&platters.memory), &nature.clock, random, None).await;
+        let (mut accounts, (revoked, reads, ends)) = (HashMap::new(), Default::default());
+        for name in NAMES {
+            let (permissions, grants) = (Vec::new(), Grants::nothing());
+            let new = NewApplication { name: name.to_owned(), permissions, grants, requests_per_minute: 300 };
+            let id = registry.create(new, &origin()).await.expect("a free name").object;
+            let key = registry.issue_key(&id, None, &origin()).await.expect("memory");
+            accounts.insert(name.into(), (id, Arc::new(key)));
+        }
+        Self { accounts: Mutex::new(accounts), revoked, reads, ends }
     }
 
     fn account(&self, name: &str) -> Account {

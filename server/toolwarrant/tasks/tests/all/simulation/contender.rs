@@ -1,12 +1,12 @@
 //! A process that may lead, as the product has it: it waits for its claim, starts as after a crash,
 //! beats, and hands over.
 
-use super::clients::Front;
+use super::Nature;
+use super::clients::{Front, open};
 use super::disk::Disk;
 use super::mutants::Mutant;
 use super::pair::Pair;
 use super::way::{Asked, Way};
-use super::{Nature, operator};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -288,7 +288,7 @@ impl Pair {
             lease = Lease::new(body.clock.clone());
             lease.extend(lease.begin(), Duration::from_hours(24));
         }
-        let registry = operator::open(memory, &body.clock, &self.world.random, Some(lease)).await;
+        let registry = open(memory, &body.clock, &self.world.random, Some(lease)).await;
         let engine = Engine::start(Parts {
             store: disk.clone(),
             executor: Arc::new(self.world.wheels.reach(body)),

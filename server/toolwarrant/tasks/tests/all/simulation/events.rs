@@ -17,19 +17,6 @@ pub(super) struct Call {
     pub(super) patience: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
-    Suspend,
-    Resume,
-    /// Sets the request budget in any 60 seconds.
-    Rate(u32),
-    Delete,
-    Replace,
-    Revoke,
-    /// Rotates the key, or issues another if it is revoked.
-    Rotate,
-}
-
 #[derive(Clone, Debug)]
 pub(super) enum Happens {
     Call(Call),
@@ -37,7 +24,6 @@ pub(super) enum Happens {
     /// Another process starts next to it.
     Freeze(Duration),
     Start,
-    Change(Arc<str>, Change),
 }
 
 pub(super) fn draw(random: &mut SplitMix) -> Vec<(Duration, Happens)> {

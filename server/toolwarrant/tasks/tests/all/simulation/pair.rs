@@ -14,7 +14,6 @@ use super::contender::{Body, Contender, Pace};
 use super::disk::Platters;
 use super::events::{self, Call, draw_calls};
 use super::mutants::Mutant;
-use super::operator::Registered;
 use super::way::{Claim, Fault, Trouble, Way};
 use super::wheels::{Act, LATEST, Wheels};
 use super::{Nature, Outcome, START, Weather, World, Worlds, first_violation, is_clear};
@@ -153,13 +152,12 @@ pub(super) fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome 
         let nature = Arc::new(Nature::new(clock, dice, weather, mutant, history));
         nature.note(|| format!("seed {seed}: {:?}, {pace:?}, {ahead:?} ms ahead", nature.weather));
         let (random, platters) = (Random::from_seed(seed), Arc::<Platters>::default());
-        let clients = Clients::new(Registered::new(seed, &nature, &platters).await);
+        let clients = Clients::new(&nature, &platters, &Random::from_seed(!seed)).await;
         let world =
             World {
                 wheels: Wheels::new(&nature, (!is_clear(seed)).then_some(SplitMix(!seed)))
                     .look_up_more(if is_pressing { 100 } else { 50 }),
                 platters,
-                registered: None,
                 keyring: KeyRing::new("test", &[7; 32], random.clone()),
                 random,
                 said: Arc::default(),
@@ -205,7 +203,7 @@ impl Pair {
         violations.extend(self.find_wrong_ends().await);
         violations.extend((quiet < 2).then(|| "the processes do not come to rest".to_owned()));
         let history = nature.history.as_ref().map(|history| history.lock().expect("no panic").clone());
-        Outcome { violations, history: history.unwrap_or_default(), runs: self.claim.epoch(), ..Outcome::default() }
+        Outcome { violations, history: history.unwrap_or_default(), runs: self.claim.epoch() }
     }
 
     pub(super) fn slots(&self) -> MutexGuard<'_, [Option<Contender>; 2]> {

@@ -75,18 +75,6 @@ impl World {
         broken
     }
 
-    pub(super) async fn describe_tasks(&self) -> Vec<String> {
-        let memory = &self.platters.memory;
-        let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
-        let mut lines = Vec::new();
-        for record in memory.tasks(all).await.expect("memory").records {
-            let timeline = memory.timeline(record.id).await.expect("memory");
-            lines.push(format!("{record:?}, {timeline:?}"));
-        }
-        lines.extend(memory.ledger(0, 1_000).await.expect("memory").iter().map(|row| format!("{row:?}")));
-        lines
-    }
-
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
         let started = *self.started.lock().expect("no panic");
