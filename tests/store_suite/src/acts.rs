@@ -2,9 +2,8 @@
 
 use super::*;
 use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Claims, Operator, Role, StoredAct};
-use toolwarrant_core::store::Labels;
 
-fn act(n: u64, operator: &str, command: &str, object: Option<&str>) -> Act {
+pub fn act(n: u64, operator: &str, command: &str, object: Option<&str>) -> Act {
     let claims = Claims { reason: Some(format!("reason {n}")), ..Claims::default() };
     let operator = Operator { role: Role::Owner, name: operator.to_owned(), uid: 7, channel: Channel::Offline, claims };
     let changes = Changes::of("state", "one", "other");
@@ -30,21 +29,11 @@ pub async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store
     let [first, second, third] = [1, 2, 3].map(|n| act(n, "alice", "app create", Some("a")));
     store.put_application(application("a", "first"), vec![first.clone()]).await.unwrap();
     store.put_application(application("b", "first"), vec![second.clone()]).await.unwrap_err();
-    let secret = SecretRow { verifier: [1; 32], sealed: vec![], created_at: None, ends_at: None };
-    let key = |secrets: usize| KeyRow {
-        id: "k".to_owned(),
-        application: "a".to_owned(),
-        secrets: vec![secret.clone(); secrets],
-        created_at: AT,
-        expires_at: None,
-        labels: Labels::new(),
-        suspended_at: None,
-    };
-    store.put_key(key(3), vec![second]).await.unwrap_err();
+    store.put_key(key("k", "a", &[1, 1, 1]), vec![second]).await.unwrap_err();
     assert_eq!(store.acts(all()).await.unwrap(), [number(1, &first)]);
     // A write whose answer was late is repeated.
     for acts in [vec![third.clone()], vec![third.clone()], vec![]] {
-        store.put_key(key(1), acts).await.unwrap();
+        store.put_key(key("k", "a", &[1]), acts).await.unwrap();
     }
     assert_eq!(store.acts(all()).await.unwrap(), [number(2, &third), number(1, &first)]);
     store.confirm_keys(vec!["k".to_owned()], vec![act(4, "alice", "key confirm", None)]).await.unwrap_err();

@@ -17,6 +17,7 @@ pub async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     rules.add_prefix("q-");
     rules.add("r-1");
     rules.remove("p-1");
+    let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
     let mut most = Granted::all();
     most.remove("p-2");
     let grants = [
@@ -29,6 +30,8 @@ pub async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
         (Grants::nothing().with("printer", rules), 5),
         (Grants::nothing().with("printer", most), 6),
         (printers(&["t1"]), 7),
+        (both.clone(), 8),
+        (both.with("tray", Granted::all()), 9),
     ];
     for (grants, requests_per_minute) in grants {
         rows[0] = ApplicationRow { grants, requests_per_minute, ..rows[0].clone() };
@@ -42,21 +45,6 @@ pub async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     assert_eq!(store.directory().await.unwrap().0, rows);
 }
 
-pub async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store>) {
-    let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
-    let all_trays = both.clone().with("tray", Granted::all());
-    for (id, grants) in [("a", both), ("b", all_trays)] {
-        store.put_application(ApplicationRow { grants, ..application(id, id) }, vec![]).await.unwrap();
-    }
-    let rows = store.directory().await.unwrap().0;
-    let sees = |resource, id| [&rows[0], &rows[1]].map(|row| row.grants.covers(resource, id));
-    assert_eq!([sees("tray", "p-1"), sees("tray", "p-2")], [[true, true], [false, true]]);
-    assert_eq!(
-        [sees("printer", "p-1"), sees("printer", "p-2"), sees("lamp", "p-1")],
-        [[false; 2], [true; 2], [false; 2]]
-    );
-}
-
 pub async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
         store.put_application(application(id, name), vec![]).await.unwrap();
@@ -67,73 +55,43 @@ pub async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
         assert_eq!(error.to_string(), "an application is named `first` already");
     }
     // A first key comes with its application, or neither does.
-    let key = |application: &str| KeyRow {
-        id: format!("key-{application}"),
-        application: application.to_owned(),
-        secrets: Vec::new(),
-        created_at: AT,
-        expires_at: None,
-        labels: Labels::new(),
-        suspended_at: None,
-    };
-    store.put_application_with_key(application("c", "first"), key("c"), vec![]).await.unwrap_err();
+    let first = key("k", "c", &[]);
+    store.put_application_with_key(application("c", "first"), first.clone(), vec![]).await.unwrap_err();
     assert_eq!(store.directory().await.unwrap(), before);
-    store.put_application_with_key(application("c", "third"), key("c"), vec![]).await.unwrap();
+    store.put_application_with_key(application("c", "third"), first.clone(), vec![]).await.unwrap();
     let (applications, keys) = store.directory().await.unwrap();
-    assert_eq!((applications.len(), keys), (3, vec![key("c")]));
+    assert_eq!((applications.len(), keys), (3, vec![first]));
 }
 
 pub async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
         store.put_application(application(id, name), vec![]).await.unwrap();
     }
-    let secret = |n| SecretRow { verifier: [n; 32], sealed: vec![n; 3], created_at: None, ends_at: None };
-    let key = |id: &str, secrets: &[u8]| KeyRow {
-        id: id.to_owned(),
-        application: "a".to_owned(),
-        secrets: secrets.iter().map(|n| secret(*n)).collect(),
-        created_at: AT,
-        expires_at: (id == "k1").then_some(AT),
-        labels: Labels::new(),
-        suspended_at: None,
-    };
-    let other = KeyRow { application: "b".to_owned(), ..key("k2", &[9]) };
+    let other = key("k2", "b", &[9]);
     store.put_key(other.clone(), vec![]).await.unwrap();
     for secrets in [&[1][..], &[2, 1], &[3, 2], &[3], &[]] {
-        store.put_key(key("k1", secrets), vec![]).await.unwrap();
-        assert_eq!(store.directory().await.unwrap().1, [key("k1", secrets), other.clone()]);
+        let one = KeyRow { expires_at: Some(AT), ..key("k1", "a", secrets) };
+        store.put_key(one.clone(), vec![]).await.unwrap();
+        assert_eq!(store.directory().await.unwrap().1, [one, other.clone()]);
     }
 }
 
 pub async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
     store.put_application(application("a", "first"), vec![]).await.unwrap();
-    let key = KeyRow {
-        id: "k".to_owned(),
-        application: "a".to_owned(),
-        secrets: vec![],
-        created_at: AT,
-        expires_at: None,
-        labels: Labels::new(),
-        suspended_at: None,
-    };
-    let secret = SecretRow { verifier: [1; 32], sealed: vec![], created_at: None, ends_at: None };
-    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }, vec![]).await.unwrap_err();
-    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }, vec![]).await.unwrap_err();
+    store.put_key(key("k", "b", &[]), vec![]).await.unwrap_err();
+    store.put_key(key("k", "a", &[1, 1, 1]), vec![]).await.unwrap_err();
     assert_eq!(store.directory().await.unwrap().1, []);
 }
 
 pub async fn an_application_has_labels_and_is_suspended_and_deleted(store: Arc<dyn Store>) {
     let labels = Labels::from([("owner".to_owned(), "Ada \"L\"".to_owned())]);
-    let secret = SecretRow { verifier: [1; 32], sealed: vec![2], created_at: Some(AT), ends_at: None };
-    let older = SecretRow { verifier: [3; 32], ends_at: Some(AT.plus(Duration::from_secs(1))), ..secret.clone() };
+    let latest = SecretRow { created_at: Some(AT), ..secret(1) };
+    let older = SecretRow { ends_at: Some(AT.plus(Duration::from_secs(1))), ..secret(3) };
     let key = |id: &str, application: &str| KeyRow {
-        id: id.to_owned(),
-        application: application.to_owned(),
-        secrets: vec![secret.clone(), older.clone()],
-        created_at: AT,
-        expires_at: None,
+        secrets: vec![latest.clone(), older.clone()],
         labels: labels.clone(),
         suspended_at: Some(AT),
+        ..key(id, application, &[])
     };
     let (live, other) =
         (ApplicationRow { labels: labels.clone(), ..application("a", "first") }, application("b", "second"));

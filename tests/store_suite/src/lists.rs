@@ -28,7 +28,7 @@ pub async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
 
 pub async fn the_ledger_is_read_in_pages(store: Arc<dyn Store>) {
     for n in 1..=5 {
-        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        accept(&store, nth(n)).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     }
     let all = ledger(&store, 5).await;
@@ -65,9 +65,8 @@ pub async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: 
 
 pub async fn tasks_are_listed_newest_first_by_application_by_target_and_in_pages(store: Arc<dyn Store>) {
     for n in 1..=8 {
-        let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
-        let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
-        accept(&store, Record { identity, ..new(n, "", "") }).await;
+        let of = |call: &mut Identity| (call.application, call.resource) = (format!("a{}", n % 2), format!("r{n}"));
+        accept(&store, alike(without_key(n, &format!("t{}", n / 2)), of)).await;
     }
     end(&store, 5, TaskStatus::Failed, AT).await;
     let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
@@ -94,16 +93,12 @@ pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(sto
     let at = |n: u64| AT.plus(Duration::from_secs(n));
     let id = id_at;
     for n in 1..=6 {
-        let (resource, target) = (format!("r{}", n % 2), format!("t{n}"));
-        let identity = Identity { application: "app".to_owned(), key: None, fingerprint: [1; 32], resource, target };
+        let call = alike(without_key(1, &format!("t{n}")), |call| call.resource = format!("r{}", n % 2));
         let tool = if n % 3 == 0 { "copy" } else { "print" }.to_owned();
-        accept(&store, Record { identity, id: id(n), tool, ..at_time(new(1, "", ""), at(n)) }).await;
+        accept(&store, Record { id: id(n), tool, ..at_time(call, at(n)) }).await;
     }
     for (n, status) in [(1, TaskStatus::Failed), (2, TaskStatus::Success), (4, TaskStatus::Failed)] {
-        let Record { version, task, .. } = store.task(id(n)).await.unwrap().unwrap();
-        let task = Task { phase: Phase::Done(status), wake_at: None, finished_at: Some(at(9)), ..task };
-        let step = Advance { id: id(n), version, task, entries: vec![], what: "end".to_owned().into(), at: at(9) };
-        assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+        change(&store, id(n), at(9), vec![], |task| ended_task(status, at(9), task)).await.unwrap();
     }
     let found = async |filter: TaskFilter| {
         let TaskRows { records, examined, next } = store.tasks(filter).await.unwrap();
@@ -164,16 +159,11 @@ fn id_at(n: u64) -> TaskId {
 
 pub async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<dyn Store>) {
     for n in 1..=4_u32 {
-        let (application, target) = (format!("a{}", n % 2), format!("t{n}"));
-        let identity =
-            Identity { application, key: None, fingerprint: [1; 32], resource: "printer".to_owned(), target };
-        accept(&store, Record { identity, ..new(n.into(), "", "") }).await;
-        let Record { version, task, .. } = store.task(id(n.into())).await.unwrap().unwrap();
-        let at = AT.plus(Duration::from_secs(n.into()));
-        let task = Task { phase: Phase::Done(TaskStatus::FailedSilent), wake_at: None, finished_at: Some(at), ..task };
-        let entries = vec![Entry::Charge, Entry::Refund];
-        let step = Advance { id: id(n.into()), version, task, entries, what: "end".to_owned().into(), at };
-        assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+        let call = without_key(n.into(), &format!("t{n}"));
+        accept(&store, alike(call, |call| call.application = format!("a{}", n % 2))).await;
+        let (at, entries) = (AT.plus(Duration::from_secs(n.into())), vec![Entry::Charge, Entry::Refund]);
+        let end = |task| ended_task(TaskStatus::FailedSilent, at, task);
+        change(&store, id(n.into()), at, entries, end).await.unwrap();
     }
     let at = |n: u64| Some(AT.plus(Duration::from_secs(n)));
     let all = || RefundFilter { limit: 9, ..RefundFilter::default() };
@@ -196,7 +186,7 @@ pub async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<
 
 pub async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never(store: Arc<dyn Store>) {
     for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
-        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        accept(&store, nth(n)).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
         if let Some(ended) = ended {
             end_at(&store, n, TaskStatus::Success, AT, Timestamp(ended)).await;
@@ -235,7 +225,7 @@ pub async fn a_target_continues_to_cool_down_when_its_task_is_purged(store: Arc<
 pub async fn only_cool_downs_that_are_long_over_are_purged(store: Arc<dyn Store>) {
     let settled = |n: u64| AT.plus(Duration::from_secs(10 * n));
     for n in 1..=3 {
-        accept(&store, new(n.into(), &format!("k{n}"), &format!("t{n}"))).await;
+        accept(&store, nth(n.into())).await;
         end(&store, n.into(), TaskStatus::Timeout, settled(n)).await;
     }
     let left = async || {

@@ -205,17 +205,8 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
             format!("{:?}", store.put_application(row, vec![]).await.map(drop).map_err(drop))
         }
         Operation::PutKey { id, application, secrets } => {
-            let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n], created_at: None, ends_at: None };
-            let (id, application) = (format!("k{id}"), format!("a{application}"));
-            let row = KeyRow {
-                id,
-                application,
-                secrets: secrets.iter().map(secret).collect(),
-                created_at: at,
-                expires_at: Some(at),
-                labels: Labels::new(),
-                suspended_at: None,
-            };
+            let key = key(&format!("k{id}"), &format!("a{application}"), &secrets);
+            let row = KeyRow { created_at: at, expires_at: Some(at), ..key };
             format!("{:?}", store.put_key(row, vec![]).await.map(drop).map_err(drop))
         }
     }

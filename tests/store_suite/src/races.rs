@@ -14,7 +14,7 @@ pub async fn of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get
 pub async fn of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task(
     store: Arc<dyn Store>,
 ) {
-    let (fresh, others) = race(&store, (1..=64).map(|n| alike(new(n, "", "t"), |call| call.key = None))).await;
+    let (fresh, others) = race(&store, (1..=64).map(|n| without_key(n, "t"))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
     for other in others {
         assert!(matches!(&other, Acceptance::Hit(hit) if hit.task_id == fresh[0].to_string()), "{other:?}");
@@ -38,7 +38,7 @@ pub async fn a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_
     at_once((1..=1_000).map(|n| {
         let store = Arc::clone(&store);
         async move {
-            accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+            accept(&store, nth(n)).await;
             assert!(store.task(id(n)).await.unwrap().is_some());
         }
     }))
@@ -105,8 +105,7 @@ pub async fn of_many_simultaneous_applications_with_one_name_one_is_created(stor
 
 pub async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: Arc<dyn Store>) {
     let calls = (1..=32).map(|n| {
-        let (key, target) = (format!("k{n}"), format!("t{n}"));
-        let (store, new) = (Arc::clone(&store), new(n, &key, &target));
+        let (store, new) = (Arc::clone(&store), nth(n));
         async move { store.accept(new, vec![mark("nonce", "a")]).await.is_ok() }
     });
     assert_eq!(at_once(calls).await.into_iter().filter(|fresh| *fresh).count(), 1);

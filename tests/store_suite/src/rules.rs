@@ -1,12 +1,11 @@
 //! Every store reports a broken rule in the same words, and reports nothing else.
 
-use super::{AT, accept, id, new};
+use super::{AT, accept, change, id, new, nth};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_store::{IntegrityRule, Store};
 use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
-use toolwarrant_tasks::store::{Advance, Advanced, Record};
 use toolwarrant_tasks::task::{Phase, Task, TaskStatus};
 
 const ALL: [IntegrityRule; 8] = [
@@ -28,16 +27,14 @@ const SENT: Sends = (1, true);
 
 /// Accepts the task on a target of its own.
 async fn end_task(store: &Arc<dyn Store>, number: u128, sends: Sends, status: TaskStatus, entries: Vec<Entry>) {
-    accept(store, new(number, &format!("k{number}"), &format!("t{number}"))).await;
+    accept(store, nth(number)).await;
     step(store, number, sends, Phase::Done(status), entries).await;
 }
 
 async fn step(store: &Arc<dyn Store>, number: u128, sends: Sends, phase: Phase, entries: Vec<Entry>) {
-    let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
     let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
-    let task = Task { phase, attempts: sends.0, left: sends.1, finished_at, ..task };
-    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned().into(), at: AT };
-    assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+    let edit = |task| Task { phase, attempts: sends.0, left: sends.1, finished_at, ..task };
+    change(store, id(number), AT, entries, edit).await.unwrap();
 }
 
 pub async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
+use tempfile::TempDir;
 use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
@@ -23,15 +24,15 @@ use toolwarrant_base::random::Random;
 const NOON: Timestamp = Timestamp(1_785_240_000_000);
 const HALF_DAY: Duration = Duration::from_millis(DAY_MILLIS / 2);
 
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("audit-{}-{name}", std::process::id())))
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
     }
 
     fn dir(&self) -> PathBuf {
-        self.0.join("audit")
+        self.0.path().join("audit")
     }
 
     fn file(&self, date: &str) -> PathBuf {
@@ -58,12 +59,6 @@ fn key() -> ChainKey {
     KeyRing::new("test", &[7; 32], Random::System).chain_key()
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn line(time: Timestamp, request_id: &str) -> Line<'_> {
     Line {
         time,
@@ -84,9 +79,23 @@ fn put(audit: &Audit, line: &Line<'_>) {
     audit.reserve().expect("a place").write(line);
 }
 
+fn start() -> (Scratch, Audit) {
+    let scratch = Scratch::new();
+    let audit = scratch.start().expect("started");
+    (scratch, audit)
+}
+
+fn until(what: &str, done: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < patience, "{what}");
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn each_line_is_in_the_file_of_its_utc_day_and_only_the_owner_may_read_it() {
-    let scratch = Scratch::new("days");
+    let scratch = Scratch::new();
     for run in ["a", "b"] {
         let audit = scratch.start().expect("started");
         put(&audit, &line(NOON, run));
@@ -104,8 +113,7 @@ fn each_line_is_in_the_file_of_its_utc_day_and_only_the_owner_may_read_it() {
 
 #[test]
 fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
-    let scratch = Scratch::new("slots");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     let mut slots: Vec<_> = std::iter::from_fn(|| audit.reserve()).collect();
     assert_eq!(slots.len(), SLOTS);
 
@@ -115,11 +123,7 @@ fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
 
     last.write(&line(NOON, "r1"));
     slots.drain(..FLUSH_AT).for_each(|slot| slot.write(&line(NOON, "r2")));
-    let patience = Instant::now() + Duration::from_secs(60);
-    while audit.reserve().is_none() {
-        assert!(Instant::now() < patience, "no place came back");
-        thread::yield_now();
-    }
+    until("no place came back", || audit.reserve().is_some());
     drop(slots);
     let queue = Arc::clone(&audit.queue);
     audit.stop();
@@ -129,8 +133,7 @@ fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
 
 #[test]
 fn any_thread_can_take_any_slot_whichever_thread_had_it_before() {
-    let scratch = Scratch::new("threads");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     for _ in 0..3 {
         let slots: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> =
@@ -147,8 +150,7 @@ fn any_thread_can_take_any_slot_whichever_thread_had_it_before() {
 fn lines_of_a_client_that_calls_in_sequence_are_in_that_order_whichever_thread_serves_it() {
     const THREADS: usize = 4;
     const CALLS: usize = 4_000;
-    let scratch = Scratch::new("order");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     let done: [AtomicUsize; 2] = Default::default();
     let serve = |thread: usize, client: usize| {
         for n in (thread..CALLS).step_by(THREADS) {
@@ -180,13 +182,12 @@ fn lines_of_a_client_that_calls_in_sequence_are_in_that_order_whichever_thread_s
 
 #[test]
 fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
-    let scratch = Scratch::new("disk");
+    let scratch = Scratch::new();
     let queue = Arc::new(Queue::new(Clock::manual(NOON)));
     (0..3).for_each(|_| std::mem::forget(queue.reserve()));
     fs::create_dir_all(scratch.dir()).expect("created");
     let (mut writer, _) = Writer::open(&scratch.dir(), key(), Arc::clone(&queue), None).expect("an empty trail");
     fs::remove_dir(scratch.dir()).expect("removed");
-    fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
     fs::write(scratch.dir(), "").expect("written");
     for id in ["1\n", "2\n"] {
         writer.held.add(NOON.0 / DAY_MILLIS, 1, id.as_bytes());
@@ -203,8 +204,7 @@ fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
 
 #[test]
 fn a_stop_ends_even_if_the_trail_cannot_be_written() {
-    let scratch = Scratch::new("gone");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     fs::remove_dir(scratch.dir()).expect("removed");
     fs::write(scratch.dir(), "").expect("written");
     put(&audit, &line(NOON, "r1"));
@@ -214,8 +214,7 @@ fn a_stop_ends_even_if_the_trail_cannot_be_written() {
 
 #[test]
 fn a_directory_that_was_removed_comes_back_with_the_next_line() {
-    let scratch = Scratch::new("removed");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     fs::remove_dir(scratch.dir()).expect("removed");
     put(&audit, &line(NOON, "r1"));
     audit.stop();
@@ -224,8 +223,7 @@ fn a_directory_that_was_removed_comes_back_with_the_next_line() {
 
 #[test]
 fn a_directory_in_which_nothing_can_be_written_is_refused_at_the_start() {
-    let scratch = Scratch::new("file");
-    fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
+    let scratch = Scratch::new();
     fs::write(scratch.dir(), "").expect("written");
     assert!(scratch.start().is_err());
     fs::remove_file(scratch.dir()).expect("removed");
@@ -233,7 +231,7 @@ fn a_directory_in_which_nothing_can_be_written_is_refused_at_the_start() {
 
 #[tokio::test]
 async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_until_it_is_written() {
-    let scratch = Scratch::new("stale");
+    let scratch = Scratch::new();
     let clock = Clock::manual(NOON);
     let audit = Audit::start(scratch.parts(&clock)).expect("started");
     let handle = audit.handle();
@@ -261,7 +259,7 @@ async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_until_it_is_writ
 
 #[test]
 fn refused_commands_have_60_lines_a_minute_and_then_one_of_each_kind() {
-    let scratch = Scratch::new("commands");
+    let scratch = Scratch::new();
     let clock = Clock::manual(NOON);
     let audit = Audit::start(scratch.parts(&clock)).expect("started");
     let refuse = |operator, command| {
@@ -282,7 +280,7 @@ fn refused_commands_have_60_lines_a_minute_and_then_one_of_each_kind() {
 
 #[test]
 fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
-    let (scratch, long) = (Scratch::new("several"), "x".repeat(10_000));
+    let (scratch, long) = (Scratch::new(), "x".repeat(10_000));
     let clock = Clock::manual(NOON);
     let mut anchor = None;
     for run in ["a", "b", "c", "d"] {
@@ -310,7 +308,7 @@ fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
 
 #[test]
 fn refused_calls_have_60_lines_a_minute_and_then_one_of_each_kind() {
-    let scratch = Scratch::new("folds");
+    let scratch = Scratch::new();
     let clock = Clock::manual(NOON);
     let audit = Audit::start(scratch.parts(&clock)).expect("started");
     let refuse = |application: &'static str, tool: &'static str| {
@@ -340,8 +338,7 @@ fn refused_calls_have_60_lines_a_minute_and_then_one_of_each_kind() {
 
 #[test]
 fn no_line_is_longer_than_8_kib() {
-    let scratch = Scratch::new("long");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     let arguments = RawValue::from_string(format!("\"{}\"", "x".repeat(100_000))).expect("JSON");
     put(&audit, &Line { arguments: Some(&arguments), ..line(NOON, "r1") });
     audit.stop();
@@ -350,15 +347,10 @@ fn no_line_is_longer_than_8_kib() {
 
 #[test]
 fn the_file_is_opened_again_when_it_was_moved_and_on_request() {
-    let scratch = Scratch::new("moved");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     let put_and_wait = |id: &'static str| {
         put(&audit, &line(NOON, id));
-        let patience = Instant::now() + Duration::from_secs(60);
-        while !fs::read_to_string(scratch.file("2026-07-28")).is_ok_and(|text| text.contains(id)) {
-            assert!(Instant::now() < patience, "{id} is never written");
-            thread::yield_now();
-        }
+        until(id, || fs::read_to_string(scratch.file("2026-07-28")).is_ok_and(|text| text.contains(id)));
     };
     put_and_wait("first");
     fs::rename(scratch.file("2026-07-28"), scratch.dir().join("old")).expect("moved");
@@ -373,9 +365,9 @@ fn the_file_is_opened_again_when_it_was_moved_and_on_request() {
 
 #[test]
 fn a_link_in_place_of_the_file_is_not_followed() {
-    let scratch = Scratch::new("link");
+    let scratch = Scratch::new();
     fs::create_dir_all(scratch.dir()).expect("created");
-    let elsewhere = scratch.0.join("elsewhere");
+    let elsewhere = scratch.0.path().join("elsewhere");
     fs::write(&elsewhere, "untouched").expect("written");
     symlink(&elsewhere, scratch.file("2026-07-28")).expect("a link");
     let audit = scratch.start().expect("started");
@@ -386,8 +378,7 @@ fn a_link_in_place_of_the_file_is_not_followed() {
 
 #[test]
 fn the_last_lines_are_read_from_the_end_without_seals_and_without_what_is_incomplete() {
-    let scratch = Scratch::new("tail");
-    let audit = scratch.start().expect("started");
+    let (scratch, audit) = start();
     for n in 0..3_000 {
         put(&audit, &line(NOON.plus(Duration::from_mins(n)), "r"));
     }

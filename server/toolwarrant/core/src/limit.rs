@@ -207,6 +207,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolwarrant_base::random::SplitMix;
 
     const MINUTE: u64 = 60_000;
     const START: u64 = 1_790_000_000_000;
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn random_traffic_never_exceeds_the_limit_and_is_never_refused_without_cause() {
         for seed in 1..=200 {
-            let mut random = Xorshift(seed);
+            let mut random = SplitMix(seed);
             let limit = [1, 5_000][seed as usize % 2] + random.below(40) as u32;
             let window = Window::new(limit);
             let mut admitted: Vec<(u64, u32)> = Vec::new();
@@ -307,17 +308,6 @@ mod tests {
                 }
                 assert!(within(&admitted, now, MINUTE + 1) <= limit, "seed {seed}: too many");
             }
-        }
-    }
-
-    struct Xorshift(u64);
-
-    impl Xorshift {
-        fn below(&mut self, bound: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % bound
         }
     }
 }

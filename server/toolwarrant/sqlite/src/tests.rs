@@ -15,19 +15,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use store_suite::{AT, accept, advance, application, end, end_at, id, model, new, policy};
+use store_suite::{AT, accept, act, advance, application, end, end_at, id, model, new, nth, policy};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::store::{SecretRow, StoreError};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Task, TaskStatus};
 
 async fn open_new() -> (TempDir, Arc<dyn Store>) {
-    let folder = folder();
+    let (folder, store) = open_in(folder());
+    (folder, store)
+}
+
+fn open_in(folder: TempDir) -> (TempDir, Arc<Sqlite>) {
     let store = open(folder.path());
     (folder, store)
 }
@@ -42,8 +45,7 @@ impl model::Reopened for Database {
     const HAS_CLOCK: bool = false;
 
     async fn open() -> Self {
-        let folder = quick_folder();
-        let store = open(folder.path());
+        let (folder, store) = open_in(quick_folder());
         Self(folder, Some(store))
     }
 
@@ -64,18 +66,6 @@ impl model::Reopened for Database {
 #[test]
 fn its_answers_are_those_of_the_store_in_memory() {
     model::compare::<Database>(250);
-}
-
-fn act_of_restore() -> Act {
-    let operator = Operator {
-        role: Role::Owner,
-        name: "alice".to_owned(),
-        uid: 7,
-        channel: Channel::Offline,
-        claims: Claims::default(),
-    };
-    let origin = Origin { operator, command: "restore".to_owned() };
-    Act::new(origin, None, Changes::default(), AT, &Random::System).unwrap()
 }
 
 fn folder() -> TempDir {
@@ -252,8 +242,7 @@ fn a_transaction_that_cannot_begin_is_answered() {
 
 #[tokio::test]
 async fn after_a_panic_every_call_fails() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (folder, store) = open_in(folder());
     let boom = |db: &Connection| -> Result<(), Fault> { panic!("boom, {}", db.is_autocommit()) };
     let (waiting, broken) = tokio::join!(store.accept(new(1, "k", "t"), vec![]), store.writer.write(boom));
     drop(waiting);
@@ -269,13 +258,11 @@ async fn after_a_panic_every_call_fails() {
 
 #[tokio::test]
 async fn a_caller_that_does_not_wait_loses_only_the_answer_and_a_stop_writes_waiting_requests() {
-    let folder = folder();
-    let store = open(folder.path());
+    let (folder, store) = open_in(folder());
     for n in 1..=300 {
-        let (key, target) = (format!("k{n}"), format!("t{n}"));
         tokio::select! {
             biased;
-            _ = store.accept(new(n, &key, &target), vec![]) => {}
+            _ = store.accept(nth(n), vec![]) => {}
             () = std::future::ready(()) => {}
         }
     }
@@ -286,12 +273,11 @@ async fn a_caller_that_does_not_wait_loses_only_the_answer_and_a_stop_writes_wai
 
 #[tokio::test]
 async fn a_damaged_row_is_an_error_that_names_it() {
-    let folder = folder();
-    let sqlite = open(folder.path());
+    let (_folder, sqlite) = open_in(folder());
     let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
     store.put_application(application("a", "first"), vec![]).await.unwrap();
     for n in 1..=2 {
-        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        accept(&store, nth(n)).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     }
     let damage = async |sql: &'static str| {
@@ -315,8 +301,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
 
 #[tokio::test]
 async fn a_time_beyond_the_range_of_a_column_is_stored_as_the_maximum() {
-    let folder = folder();
-    let store: Arc<dyn Store> = open(folder.path());
+    let (_folder, store) = open_new().await;
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, TaskStatus::Timeout, Timestamp(u64::MAX)).await;
     assert!(matches!(store.accept(new(2, "l", "t"), vec![]).await.unwrap(), Acceptance::Fresh { .. }));
@@ -325,10 +310,9 @@ async fn a_time_beyond_the_range_of_a_column_is_stored_as_the_maximum() {
 
 #[tokio::test]
 async fn if_there_are_too_many_tasks_the_earliest_ended_are_deleted_first() {
-    let folder = folder();
-    let store: Arc<dyn Store> = open(folder.path());
+    let (folder, store) = open_new().await;
     for n in 1..=6 {
-        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        accept(&store, nth(n)).await;
         if n != 2 {
             end_at(&store, n, TaskStatus::Success, AT, Timestamp(100 * n as u64)).await;
         }

@@ -13,8 +13,8 @@ const DAYS: [&str; 3] = ["2026-07-28", "2026-07-29", "2026-07-30"];
 
 impl Sealed {
     /// Makes seals 1 to 9: three for each day, each over two lines.
-    fn new(name: &str) -> Self {
-        let scratch = Scratch::new(name);
+    fn new() -> Self {
+        let scratch = Scratch::new();
         let mut sealed = Self { scratch, anchor: Anchor { newest: Head::START, pruned: Head::START, acts: 0 } };
         for day in 0..3 {
             for _ in 0..3 {
@@ -55,7 +55,7 @@ impl Sealed {
 
 #[test]
 fn every_changed_byte_is_found() {
-    let sealed = Sealed::new("byte");
+    let sealed = Sealed::new();
     for (day, step) in [(0, 7), (2, 1)] {
         let path = sealed.scratch.file(DAYS[day]);
         let whole = fs::read(&path).expect("there");
@@ -72,7 +72,7 @@ fn every_changed_byte_is_found() {
 
 #[test]
 fn every_cut_is_found_and_every_line_that_is_gone_or_moved_or_new() {
-    let sealed = Sealed::new("lines");
+    let sealed = Sealed::new();
     for (day, date) in DAYS.iter().enumerate() {
         let path = sealed.scratch.file(date);
         let whole = fs::read(&path).expect("there");
@@ -106,9 +106,9 @@ fn every_cut_is_found_and_every_line_that_is_gone_or_moved_or_new() {
 
 #[test]
 fn a_file_that_is_missing_or_twice_or_strange_is_found() {
-    let sealed = Sealed::new("files");
+    let sealed = Sealed::new();
     for date in DAYS {
-        let (path, away) = (sealed.scratch.file(date), sealed.scratch.0.join("away"));
+        let (path, away) = (sealed.scratch.file(date), sealed.scratch.0.path().join("away"));
         fs::rename(&path, &away).expect("moved");
         assert!(!sealed.verify().faults.is_empty(), "without {date}");
         fs::rename(&away, &path).expect("moved");
@@ -136,7 +136,7 @@ fn a_file_that_is_missing_or_twice_or_strange_is_found() {
 
 #[test]
 fn what_a_killed_process_leaves_is_sound_and_the_next_one_seals_it() {
-    let mut sealed = Sealed::new("killed");
+    let mut sealed = Sealed::new();
     let last = DAYS[2];
     let whole = fs::read(sealed.scratch.file(last)).expect("there");
     sealed.run(NOON.plus(4 * HALF_DAY), 2);
@@ -161,7 +161,7 @@ fn what_a_killed_process_leaves_is_sound_and_the_next_one_seals_it() {
 
 #[test]
 fn what_a_killed_process_leaves_in_a_new_file_is_sealed_too() {
-    let mut sealed = Sealed::new("killed-new");
+    let mut sealed = Sealed::new();
     sealed.run(NOON.plus(6 * HALF_DAY), 2);
     let path = sealed.scratch.file("2026-07-31");
     let whole = fs::read(&path).expect("there");
@@ -181,7 +181,7 @@ fn what_a_killed_process_leaves_in_a_new_file_is_sealed_too() {
 
 #[test]
 fn a_cut_end_shows_also_after_another_start() {
-    let mut sealed = Sealed::new("cut");
+    let mut sealed = Sealed::new();
     sealed.edit(2, |lines| lines.truncate(lines.len() - 3));
     sealed.run(NOON.plus(4 * HALF_DAY), 1);
     assert_eq!(
@@ -192,7 +192,7 @@ fn a_cut_end_shows_also_after_another_start() {
 
 #[test]
 fn a_clock_that_goes_back_over_midnight_leaves_the_chain_whole() {
-    let mut sealed = Sealed::new("clock");
+    let mut sealed = Sealed::new();
     for day in [0, 2, 1, 400, 2] {
         sealed.run(NOON.plus(2 * HALF_DAY * day), 1);
     }
@@ -216,7 +216,7 @@ fn what_is_pruned_by_age_or_size_is_not_missing() {
         (Retention { days: Some(retention::DAYS), bytes: retention::BYTES }, 2, 0, 0),
     ];
     for (n, (retention, day, files, last)) in cases.into_iter().enumerate() {
-        let mut sealed = Sealed::new(&format!("pruned-{n}"));
+        let mut sealed = Sealed::new();
         let now = NOON.plus(2 * HALF_DAY * day);
         let plan = retention::plan(&sealed.scratch.dir(), retention, now).expect("read");
         if let Some(pruned) = plan.pruned {

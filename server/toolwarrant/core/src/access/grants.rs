@@ -269,6 +269,7 @@ fn within<'a>(set: &'a BTreeSet<Box<str>>, prefix: &'a str) -> impl Iterator<Ite
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolwarrant_base::random::SplitMix;
 
     #[test]
     fn a_grant_shows_targets_of_its_own_resource_and_no_others() {
@@ -298,11 +299,8 @@ mod tests {
             .flat_map(|one| letters.iter().flat_map(move |two| letters.map(|three| [one, two, three].concat())));
         let words: BTreeSet<String> = words.filter(|word: &String| !word.is_empty()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let mut state = 7_u64;
-        let mut random = |bound: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % bound
-        };
+        let mut splitmix = SplitMix(7);
+        let mut random = |bound: usize| splitmix.below(bound as u64) as usize;
         for _ in 0..300 {
             let (mut granted, mut model) = (Granted::default(), BTreeSet::new());
             for _ in 0..12 {

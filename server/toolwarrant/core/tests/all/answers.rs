@@ -1,13 +1,14 @@
 //! The answers of a process whose lease is over: none leaves, and no key is called wrong.
 
 use crate::contract::CATALOGUE;
-use crate::pipeline::{FakeTasks, LONG, TrailFolder, start_pipeline};
+use crate::pipeline::{FakeTasks, LONG, start_pipeline};
 use crate::registry::{one, open_with, origin};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tempfile::TempDir;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::json;
 use toolwarrant_base::text::Secret;
@@ -105,7 +106,7 @@ struct Server {
     key: NewKey,
     pipeline: Pipeline<SlowShop>,
     tasks: Arc<FakeTasks>,
-    _folder: TrailFolder,
+    _folder: TempDir,
 }
 
 async fn serve() -> Server {

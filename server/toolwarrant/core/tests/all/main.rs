@@ -3,7 +3,6 @@
 mod answers;
 mod forms;
 mod pipeline;
-mod policy;
 mod registry;
 mod stored;
 

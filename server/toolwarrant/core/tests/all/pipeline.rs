@@ -2,10 +2,10 @@
 
 use crate::contract::CATALOGUE;
 use serde_json::value::RawValue;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::time::sleep;
 use toolwarrant_audit::{Audit, AuditParts, tail};
 use toolwarrant_base::BoxFuture;
@@ -15,7 +15,7 @@ use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants, UsedNonce};
-use toolwarrant_core::catalogue::{Catalogue, ErrorDef, PermissionSet, PolicyDef, Roles};
+use toolwarrant_core::catalogue::{Catalogue, ErrorDef, PermissionSet, Roles};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::{Call, ToolCall};
 use toolwarrant_core::limit::Window;
@@ -35,8 +35,6 @@ pub(crate) struct FakeTasks {
     /// Milliseconds until a write is found to be a repetition; 0 if it is not one.
     pub(crate) finds_after: AtomicU64,
     pub(crate) accepts_after: AtomicU64,
-    /// The policy of each accepted write that had a nonce.
-    pub(crate) policies: Mutex<Vec<PolicyDef>>,
 }
 
 fn task_in_flight(hit: bool) -> WriteAnswer {
@@ -59,10 +57,9 @@ impl Tasks for FakeTasks {
 
     fn accept<'a>(
         &'a self,
-        write: WriteRequest<'a>,
+        _: WriteRequest<'a>,
         _: Secret<String>,
     ) -> BoxFuture<'a, Result<WriteAnswer, WriteRefusal>> {
-        self.policies.lock().expect("no panic").extend(write.nonce.map(|_| write.policy));
         Box::pin(async {
             sleep(Duration::from_millis(self.accepts_after.load(Relaxed))).await;
             Ok(task_in_flight(false))
@@ -105,36 +102,26 @@ impl Tasks for FakeTasks {
     }
 }
 
-pub(crate) struct TrailFolder(PathBuf);
-
-impl Drop for TrailFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Returns a folder that must be dropped after the pipeline.
 pub(crate) fn start_pipeline<H: Handlers>(
     handlers: H,
     access: Arc<Access>,
     nonces: Nonces,
     clock: &Clock,
-) -> (Pipeline<H>, Arc<FakeTasks>, TrailFolder) {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("pipeline-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
-    let (folder, tasks) = (std::env::temp_dir().join(name), Arc::new(FakeTasks::default()));
+) -> (Pipeline<H>, Arc<FakeTasks>, TempDir) {
+    let (folder, tasks) = (TempDir::new().expect("a folder"), Arc::new(FakeTasks::default()));
     let (key, file_max) = (keyring().chain_key(), u64::MAX);
-    let parts = AuditParts { folder: &folder, key, clock: clock.clone(), anchor: None, file_max };
+    let parts = AuditParts { folder: folder.path(), key, clock: clock.clone(), anchor: None, file_max };
     let audit = Audit::start(parts).expect("a folder");
     let pipeline = Pipeline::new(handlers, access, audit, tasks.clone(), nonces, clock.clone());
-    (pipeline, tasks, TrailFolder(folder))
+    (pipeline, tasks, folder)
 }
 
 fn keyring() -> KeyRing {
     KeyRing::new("test", &[7; 32], Random::from_seed(1))
 }
 
-pub(crate) fn make_key(limit: u32, clock: &Clock) -> (Arc<Access>, Caller) {
+fn make_key(limit: u32, clock: &Clock) -> (Arc<Access>, Caller) {
     let (access, window) = (Access::new(keyring()), Arc::new(Window::new(limit)));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
     let secret = access.secret("app", "key", "secret", Timestamp(0)).expect("random bytes");
@@ -177,7 +164,7 @@ async fn refused_reads_are_counted_and_of_refused_writes_those_that_changed_noth
             assert_eq!(refused.expect_err("no answer").def().code, refusal.code);
         }
         drop(pipeline);
-        let lines = tail(&folder.0, 100).expect("a trail").len();
+        let lines = tail(folder.path(), 100).expect("a trail").len();
         assert_eq!(lines, if is_counted { 61 } else { 62 }, "{tool} {}", refusal.code);
     }
 }

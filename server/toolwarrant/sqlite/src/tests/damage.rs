@@ -18,8 +18,7 @@ fn verdict(folder: &Path) -> String {
 async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     const CLIENTS: usize = 16;
     const TASKS: usize = 480;
-    let folder = folder();
-    let sqlite = open(folder.path());
+    let (folder, sqlite) = open_in(folder());
     // A copy of the two files belongs to one moment only if the log is not merged into the database
     // meanwhile.
     let keep = |db: &Connection| Ok(db.pragma_update(None, "wal_autocheckpoint", 0)?);
@@ -32,7 +31,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
             tokio::spawn(async move {
                 for _ in 0..TASKS / CLIENTS {
                     let n = u128::from(next.fetch_add(1, Relaxed));
-                    accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+                    accept(&store, nth(n)).await;
                     acknowledged.lock().unwrap().insert(n, 0);
                     advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
                     acknowledged.lock().unwrap().insert(n, 1);
@@ -73,8 +72,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
 
 #[tokio::test]
 async fn a_full_disk_loses_no_acknowledged_write_and_the_store_recovers_when_there_is_room() {
-    let folder = quick_folder();
-    let sqlite = open(folder.path());
+    let (folder, sqlite) = open_in(quick_folder());
     let store: Arc<dyn Store> = sqlite.clone();
     let pages = async |pages: u32| {
         let limit = move |db: &Connection| {
@@ -82,7 +80,7 @@ async fn a_full_disk_loses_no_acknowledged_write_and_the_store_recovers_when_the
         };
         sqlite.writer.write(limit).await.unwrap()
     };
-    let task = |n: u128| Record { sealed: Some(vec![7; 3_000]), ..new(n, &format!("k{n}"), &format!("t{n}")) };
+    let task = |n: u128| Record { sealed: Some(vec![7; 3_000]), ..nth(n) };
     accept(&store, task(0)).await;
     let most = pages(1).await + 20;
     pages(most).await;
@@ -125,7 +123,7 @@ async fn each_start_finds_all_tasks_in_flight_on_one_target_and_accepts_no_furth
     let folder = quick_folder();
     let store: Arc<dyn Store> = open(folder.path());
     for n in 1..=2 {
-        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        accept(&store, nth(n)).await;
     }
     drop(store);
     let database = Connection::open(super::database(folder.path())).unwrap();

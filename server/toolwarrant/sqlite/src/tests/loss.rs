@@ -4,7 +4,6 @@ use super::super::watermark::path_of;
 use super::*;
 use rusqlite::OpenFlags;
 use toolwarrant_base::json;
-use toolwarrant_core::store::Labels;
 use toolwarrant_store::Recovery;
 
 fn open_refusal(folder: &Path) -> String {
@@ -14,10 +13,8 @@ fn open_refusal(folder: &Path) -> String {
     }
 }
 
-fn key(id: &str, verifiers: &[u8]) -> KeyRow {
-    let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n], created_at: None, ends_at: None };
-    let (id, application, secrets) = (id.to_owned(), "a".to_owned(), verifiers.iter().map(secret).collect());
-    KeyRow { id, application, secrets, created_at: AT, expires_at: None, labels: Labels::new(), suspended_at: None }
+fn key(id: &str, secrets: &[u8]) -> KeyRow {
+    store_suite::key(id, "a", secrets)
 }
 
 /// Leaves what a power cut now would leave.
@@ -29,8 +26,7 @@ fn cut_off(folder: &Path) -> TempDir {
 
 #[tokio::test]
 async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
-    let folder = quick_folder();
-    let store = open(folder.path());
+    let (folder, store) = open_in(quick_folder());
     store.put_application(application("a", "first"), vec![]).await.unwrap();
     accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
     let raised = fs::read_to_string(path_of(&database(folder.path()))).unwrap();
@@ -93,8 +89,7 @@ async fn a_database_that_is_older_than_its_watermark_or_missing_or_replaced_is_r
 
 #[tokio::test]
 async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the_answer() {
-    let folder = quick_folder();
-    let store = open(folder.path());
+    let (folder, store) = open_in(quick_folder());
     let sequence = || -> serde_json::Value {
         let text = fs::read(path_of(&database(folder.path()))).unwrap();
         json::read_bytes::<serde_json::Value>(&text).unwrap()["sequence"].clone()
@@ -111,21 +106,19 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
 
 #[tokio::test]
 async fn a_change_is_stored_with_its_act_or_not_at_all() {
-    let folder = quick_folder();
-    let store = open(folder.path());
+    let (folder, store) = open_in(quick_folder());
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON act BEGIN SELECT RAISE(ABORT, 'no act'); END;";
     Connection::open(database(folder.path())).unwrap().execute_batch(refuse).unwrap();
     store.put_application(application("a", "first"), vec![]).await.unwrap();
     let before = store.directory().await.unwrap();
-    assert!(store.put_application(application("a", "other"), vec![act_of_restore()]).await.is_err());
-    assert!(store.put_key(key("k", &[1]), vec![act_of_restore()]).await.is_err());
+    assert!(store.put_application(application("a", "other"), vec![act(1, "alice", "restore", None)]).await.is_err());
+    assert!(store.put_key(key("k", &[1]), vec![act(1, "alice", "restore", None)]).await.is_err());
     assert_eq!(store.directory().await.unwrap(), before);
 }
 
 #[tokio::test]
 async fn commits_are_below_the_watermark_after_a_while_even_without_a_change_of_a_key() {
-    let folder = quick_folder();
-    let store = open(folder.path());
+    let (folder, store) = open_in(quick_folder());
     let path = database(folder.path());
     let connection =
         super::connection::connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE, super::connection::SHARED).unwrap();
@@ -194,7 +187,7 @@ async fn while_another_program_has_a_transaction_open_all_waiting_calls_are_refu
             // Several calls in sequence, like clients that retry. Each could wait on its own.
             for again in 0..5 {
                 let number = n * 5 + again;
-                store.accept(new(number, &format!("k{number}"), &format!("t{number}")), vec![]).await.unwrap_err();
+                store.accept(nth(number), vec![]).await.unwrap_err();
             }
         });
     }
@@ -208,8 +201,7 @@ async fn while_another_program_has_a_transaction_open_all_waiting_calls_are_refu
 
 #[tokio::test]
 async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
-    let folder = quick_folder();
-    let store = open(folder.path());
+    let (_folder, store) = open_in(quick_folder());
     let all: Arc<dyn Store> = store.clone();
     store.put_application(application("a", "first"), vec![]).await.unwrap();
     for key in [key("k1", &[2, 1]), key("k2", &[3]), key("k3", &[]), key("k4", &[5])] {
@@ -231,7 +223,8 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     store.copy_to(path.clone()).await.unwrap();
     drop((all, store));
     let at = AT.plus(Duration::from_secs(9));
-    let RestoredData { applications, keys, ended: count } = restore(&path, at, &super::act_of_restore()).unwrap();
+    let RestoredData { applications, keys, ended: count } =
+        restore(&path, at, &act(1, "alice", "restore", None)).unwrap();
     assert_eq!((applications.len(), keys.len(), keys[0].secrets.len(), count), (1, 4, 2, 2));
 
     let store = open(copy.path());
