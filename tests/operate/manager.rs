@@ -82,8 +82,6 @@ async fn a_manager_learns_how_the_program_stands_also_with_a_full_disk() {
     assert!(log.lines().all(|line| line.starts_with('<') && line.as_bytes().get(2) == Some(&b'>')), "{log}");
     assert!(log.starts_with("<6>the server starts version="), "{log}");
     assert!(log.contains("\n<6>the server stops why=\"SIGTERM\" tasks_in_flight=0 uptime_seconds="), "{log}");
-    let next = Program::start_as(Arc::clone(&home), way()).await;
-    next.until_logged(" last_stop=\"in order\"").await;
 }
 
 #[tokio::test]

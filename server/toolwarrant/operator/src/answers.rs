@@ -133,6 +133,8 @@ pub struct Answered {
     pub view: AnswerView,
     /// True if it reports a fault.
     pub has_fault: bool,
+    /// The key whose secret it has.
+    pub new_key: Option<String>,
 }
 
 impl Answered {
@@ -143,7 +145,12 @@ impl Answered {
     pub fn of(answer: OperatorAnswer) -> Result<Self, OperatorError> {
         let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
         let json = serde_json::to_value(&answer).map_err(unwritten)?;
-        Ok(Self { json, view: answer.show(), has_fault: answer.has_fault() })
+        let new_key = match &answer {
+            OperatorAnswer::NewKey(key) => Some(key.key_id.clone()),
+            OperatorAnswer::NewApplication(made) => Some(made.key.key_id.clone()),
+            _ => None,
+        };
+        Ok(Self { json, view: answer.show(), has_fault: answer.has_fault(), new_key })
     }
 
     /// Makes the answer of a service, which reports a fault with `"sound": false`.
@@ -154,7 +161,7 @@ impl Answered {
             sound: Option<bool>,
         }
         let Judgement { sound } = json::convert(&json).unwrap_or_default();
-        Self { view: AnswerView::of_value(&json), json, has_fault: sound == Some(false) }
+        Self { view: AnswerView::of_value(&json), json, has_fault: sound == Some(false), new_key: None }
     }
 }
 
@@ -244,7 +251,6 @@ answer_types! {
     }
 
     /// A key that was created or rotated.
-    #[derive(Deserialize)]
     pub struct NewKeyAnswer {
         key_id: String => key,
         secret: String,

@@ -7,7 +7,7 @@
 use crate::answers::{ActMade, BackupAnswer};
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::OperatorContext;
-use crate::data::{AUDIT, LAST_RUN, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private};
+use crate::data::{AUDIT, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private};
 use crate::error::OperatorError;
 use crate::names::Names;
 use std::ffi::OsStr;
@@ -151,7 +151,7 @@ fn is_own(name: &Path, names: &Names) -> bool {
     let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
     let first = first.as_deref().unwrap_or_default();
     let stem = names.database.strip_suffix(".db").unwrap_or(&names.database);
-    let own = [LOCK, SERVICE, MASTER_KEY, SOCKET, STDIO_SOCKET, RESTORING, LAST_BACKUP, LAST_RUN];
+    let own = [LOCK, SERVICE, MASTER_KEY, SOCKET, STDIO_SOCKET, RESTORING, LAST_BACKUP];
     own.contains(&first)
         || first.starts_with(&names.database)
         || first.starts_with(&format!("{stem}.watermark"))

@@ -187,47 +187,40 @@ impl OpenedData {
         names: &'a Names,
         offer: impl Into<Offer>,
         random: &'a Random,
-        place: (&'a StoreOptions, Option<Claim>),
+        (place, claim): (&'a StoreOptions, Option<Claim>),
     ) -> BoxFuture<'a, Result<Self, OpenError>> {
-        Box::pin(Self::open_here(folder, names, offer.into(), random, place))
-    }
-
-    async fn open_here(
-        folder: &DataFolder,
-        names: &Names,
-        offer: Offer,
-        random: &Random,
-        (place, claim): (&StoreOptions, Option<Claim>),
-    ) -> Result<Self, OpenError> {
-        let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
-            true => {
-                let (path, master_key) = (folder.database()?, folder.master_key(random)?);
-                (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None)
-            }
-            false => {
-                let shared = Arc::new(place.open(folder, names, claim.as_ref()).await?);
-                (folder.master_key(random)?, shared.clone(), Some(shared))
-            }
-        };
-        let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
-        let seen = database.latest_time().await?;
-        let clock = seen.map_or_else(Clock::system, Clock::since);
-        let (directory, keys) = (database.clone(), keyring.clone());
-        let shared = shared.map(|store| Shared::start(store, claim, clock.clone(), folder));
-        let lease = shared.as_ref().map(|shared| shared.lease.clone());
-        let random = random.clone();
-        match Registry::open(directory, offer, names.keys, keys, clock.clone(), random, lease).await {
-            Ok(registry) => {
-                let registry = registry.in_cell(place.cell.as_deref());
-                Ok(Self { registry, keyring, database, shared, clock })
-            }
-            Err(error) => {
-                if let Some(shared) = shared {
-                    shared.leave().await;
+        let offer = offer.into();
+        Box::pin(async move {
+            let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
+                true => {
+                    let (path, master_key) = (folder.database()?, folder.master_key(random)?);
+                    (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None)
                 }
-                Err(error.into())
+                false => {
+                    let shared = Arc::new(place.open(folder, names, claim.as_ref()).await?);
+                    (folder.master_key(random)?, shared.clone(), Some(shared))
+                }
+            };
+            let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
+            let seen = database.latest_time().await?;
+            let clock = seen.map_or_else(Clock::system, Clock::since);
+            let (directory, keys) = (database.clone(), keyring.clone());
+            let shared = shared.map(|store| Shared::start(store, claim, clock.clone(), folder));
+            let lease = shared.as_ref().map(|shared| shared.lease.clone());
+            let random = random.clone();
+            match Registry::open(directory, offer, names.keys, keys, clock.clone(), random, lease).await {
+                Ok(registry) => {
+                    let registry = registry.in_cell(place.cell.as_deref());
+                    Ok(Self { registry, keyring, database, shared, clock })
+                }
+                Err(error) => {
+                    if let Some(shared) = shared {
+                        shared.leave().await;
+                    }
+                    Err(error.into())
+                }
             }
-        }
+        })
     }
 
     pub async fn files(&self) -> Result<ServiceFiles, StoreError> {

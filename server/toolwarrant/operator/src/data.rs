@@ -70,10 +70,6 @@ pub(crate) const RUN: &str = "run";
 
 pub(crate) const SEEN: &str = "seen";
 
-pub(crate) const LAST_RUN: &str = "last-run";
-const RUNS: &str = "runs";
-const ENDED: &str = "ended";
-
 pub(crate) const MASTER_KEY: &str = "master.key";
 
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
@@ -247,24 +243,6 @@ impl DataFolder {
         self.write(MASTER_KEY, &text).map_err(|error| FolderError::Io(self.join(MASTER_KEY), error))
     }
 
-    /// Records that a server runs, and returns how the last one ended. Nothing depends on it, so a
-    /// failure is ignored.
-    #[must_use]
-    pub fn begin_run(&self) -> &'static str {
-        let last = std::fs::read_to_string(self.join(LAST_RUN)).unwrap_or_default();
-        let _ = self.write(LAST_RUN, RUNS);
-        match last.trim_end() {
-            ENDED => "in order",
-            RUNS => "not in order",
-            _ => "not known",
-        }
-    }
-
-    /// Records that a server has stopped in order.
-    pub fn end_run(&self) {
-        let _ = self.write(LAST_RUN, ENDED);
-    }
-
     /// Leaves a complete file or none after a crash.
     pub(crate) fn write(&self, name: &str, line: &str) -> io::Result<()> {
         durable::replace(&self.join(name), |file| writeln!(file, "{line}")).map(drop)
@@ -305,20 +283,19 @@ fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
 }
 
 pub(crate) fn read_replica(folder: &Path) -> Result<Option<String>, FolderError> {
-    let path = folder.join(REPLICA);
-    match std::fs::read_to_string(&path) {
-        Ok(name) => Ok(Some(name.trim_end().to_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FolderError::Io(path, error)),
-    }
+    Ok(read_text(folder.join(REPLICA))?.map(|name| name.trim_end().to_owned()))
 }
 
 pub(crate) fn read_numbers(folder: &Path, name: &str) -> Result<Vec<u64>, FolderError> {
-    let path = folder.join(name);
+    let text = read_text(folder.join(name))?.unwrap_or_default();
+    Ok(text.split_whitespace().filter_map(|number| number.parse().ok()).collect())
+}
+
+/// Returns `None` if there is no such file.
+fn read_text(path: PathBuf) -> Result<Option<String>, FolderError> {
     match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(text.split_whitespace().filter_map(|number| number.parse().ok()).collect()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(FolderError::Io(path, error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(|error| FolderError::Io(path, error)),
     }
 }
 

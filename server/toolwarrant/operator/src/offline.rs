@@ -97,66 +97,60 @@ impl Offline<MakeParts<'_>> {
         way: WayToServer,
         command: OperatorCommand,
     ) -> Result<Answered, OperatorError> {
-        runtime.block_on(self.run_here(folder, way, command))
-    }
-
-    async fn run_here(
-        self,
-        folder: &Path,
-        way: WayToServer,
-        command: OperatorCommand,
-    ) -> Result<Answered, OperatorError> {
-        let Self { program, store, .. } = &self;
-        let names = &*program.names;
-        if let OperatorCommand::Tools { name } = &command {
-            return Answered::of(tools(program.catalogue, name.as_deref())?);
-        }
-        let command = command.prepare();
-        let operator = local_operator(Channel::Offline, way.claims.clone());
-        if !store.is_folder() {
-            command.row().refuse_on_files()?;
-        }
-        let is_missing = !way.data_given && !folder.is_dir();
-        if is_missing && matches!(command, OperatorCommand::Restore { .. } | OperatorCommand::Store(StoreCommand::Init))
-        {
-            return Err(no_folder(folder, way.data_given, names));
-        }
-        if let OperatorCommand::Restore { file, master_key, owner } = command {
-            refuse_foreign(folder, names).map_err(OpenError::from)?;
-            return Answered::of(restore::run(folder, names, &file, (master_key, owner), operator)?.into());
-        }
-        if let OperatorCommand::Store(command) = &command
-            && !matches!(command, StoreCommand::BeginAgain { .. })
-        {
-            return Answered::of(self.carry_out_on_store(folder, command.clone()).await?);
-        }
-        let claims = way.claims.clone();
-        let request = SocketRequest { program: names.program.to_owned(), command, claims };
-        if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
-            return answer;
-        }
-        let socket = folder.join(SOCKET);
-        let SocketRequest { command, .. } = &request;
-        if let OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_) = command {
-            return Err(OperatorError::unavailable(format!("no server uses the folder {}", folder.display())));
-        }
-        // Opening the folder would create a database, even in a folder that is not a data folder.
-        let begins = way.data_given && (command.row().begins || !store.is_folder());
-        let is_begun = if store.is_folder() { has_data(folder, names) } else { is_begun(folder, names) };
-        if !begins && !is_begun {
-            return Err(no_folder(folder, way.data_given, names));
-        }
-        if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
-            return Answered::of(doctor::examine_offline(folder, program).await?.into());
-        }
-        let folder = match DataFolder::open(folder, names) {
-            Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
-                Some(answer) => return answer,
-                None => return Err(OpenError::from(FolderError::InUse(path, program)).into()),
-            },
-            opened => opened.map_err(OpenError::from)?,
-        };
-        Answered::of(carry_out(self, &folder, request.command, &operator).await?)
+        runtime.block_on(async move {
+            let Self { program, store, .. } = &self;
+            let names = &*program.names;
+            if let OperatorCommand::Tools { name } = &command {
+                return Answered::of(tools(program.catalogue, name.as_deref())?);
+            }
+            let command = command.prepare();
+            let operator = local_operator(Channel::Offline, way.claims.clone());
+            if !store.is_folder() {
+                command.row().refuse_on_files()?;
+            }
+            let is_missing = !way.data_given && !folder.is_dir();
+            if is_missing
+                && matches!(command, OperatorCommand::Restore { .. } | OperatorCommand::Store(StoreCommand::Init))
+            {
+                return Err(no_folder(folder, way.data_given, names));
+            }
+            if let OperatorCommand::Restore { file, master_key, owner } = command {
+                refuse_foreign(folder, names).map_err(OpenError::from)?;
+                return Answered::of(restore::run(folder, names, &file, (master_key, owner), operator)?.into());
+            }
+            if let OperatorCommand::Store(command) = &command
+                && !matches!(command, StoreCommand::BeginAgain { .. })
+            {
+                return Answered::of(self.carry_out_on_store(folder, command.clone()).await?);
+            }
+            let claims = way.claims.clone();
+            let request = SocketRequest { program: names.program.to_owned(), command, claims };
+            if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
+                return answer;
+            }
+            let socket = folder.join(SOCKET);
+            let SocketRequest { command, .. } = &request;
+            if let OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_) = command {
+                return Err(OperatorError::unavailable(format!("no server uses the folder {}", folder.display())));
+            }
+            // Opening the folder would create a database, even in a folder that is not a data folder.
+            let begins = way.data_given && (command.row().begins || !store.is_folder());
+            let is_begun = if store.is_folder() { has_data(folder, names) } else { is_begun(folder, names) };
+            if !begins && !is_begun {
+                return Err(no_folder(folder, way.data_given, names));
+            }
+            if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
+                return Answered::of(doctor::examine_offline(folder, program).await?.into());
+            }
+            let folder = match DataFolder::open(folder, names) {
+                Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
+                    Some(answer) => return answer,
+                    None => return Err(OpenError::from(FolderError::InUse(path, program)).into()),
+                },
+                opened => opened.map_err(OpenError::from)?,
+            };
+            Answered::of(carry_out(self, &folder, request.command, &operator).await?)
+        })
     }
 
     async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> CommandAnswer {

@@ -184,40 +184,38 @@ impl OperatorSocket {
     /// Accepts no connection and reads no command after `stopped`, and ends when it has answered
     /// the commands that it has begun.
     pub fn serve(self, receiver: Arc<dyn CommandReceiver>, stopped: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        Box::pin(self.serve_here(receiver, stopped))
-    }
-
-    async fn serve_here(self, receiver: Arc<dyn CommandReceiver>, stopped: BoxFuture<'static, ()>) {
-        let (mut arriving, mut begun, users) = (JoinSet::new(), JoinSet::new(), SocketUsers::default());
-        let serving = async {
-            loop {
-                tokio::select! {
-                    Some(_) = begun.join_next() => {}
-                    Some(read) = arriving.join_next() => if let Ok((Ok((stream, line)), place)) = read {
-                        let (channel, receiver) = (self.channel, Arc::clone(&receiver));
-                        begun.spawn(async move {
-                            let answered = answer(stream, line, channel, receiver).await;
-                            drop(place);
-                            answered
-                        });
-                    },
-                    accepted = self.listener.accept() => match accepted {
-                        Ok((stream, _)) => if let Some(place) = users.admit(&stream, self.channel) {
-                            arriving.spawn(async move { (read_line(stream).await, place) });
-                        } else {
-                            refuse(&stream);
+        Box::pin(async move {
+            let (mut arriving, mut begun, users) = (JoinSet::new(), JoinSet::new(), SocketUsers::default());
+            let serving = async {
+                loop {
+                    tokio::select! {
+                        Some(_) = begun.join_next() => {}
+                        Some(read) = arriving.join_next() => if let Ok((Ok((stream, line)), place)) = read {
+                            let (channel, receiver) = (self.channel, Arc::clone(&receiver));
+                            begun.spawn(async move {
+                                let answered = answer(stream, line, channel, receiver).await;
+                                drop(place);
+                                answered
+                            });
                         },
-                        Err(error) => {
-                            tracing::error!(%error, "cannot accept a connection on an operator socket");
-                            sleep(Duration::from_secs(1)).await;
-                        }
-                    },
+                        accepted = self.listener.accept() => match accepted {
+                            Ok((stream, _)) => if let Some(place) = users.admit(&stream, self.channel) {
+                                arriving.spawn(async move { (read_line(stream).await, place) });
+                            } else {
+                                refuse(&stream);
+                            },
+                            Err(error) => {
+                                tracing::error!(%error, "cannot accept a connection on an operator socket");
+                                sleep(Duration::from_secs(1)).await;
+                            }
+                        },
+                    }
                 }
-            }
-        };
-        until(stopped, serving).await;
-        drop((self, arriving));
-        while begun.join_next().await.is_some() {}
+            };
+            until(stopped, serving).await;
+            drop((self, arriving));
+            while begun.join_next().await.is_some() {}
+        })
     }
 }
 

@@ -23,31 +23,27 @@ pub struct Standby {
 /// Each command has two connections to the store, and the process has one more.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
-impl Standby {
-    async fn read(&self, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
-        if command.row().role != Role::View
-            || matches!(command, OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_))
-        {
-            let why = match &*self.why.borrow() {
-                Waiting::Leader(leader) => describe_leader(leader),
-                Waiting::Starting => "no process leads at present; repeat the command".to_owned(),
-                Waiting::Obstacle(why) => why.clone(),
-            };
-            return Err(OperatorError::unavailable(format!("this process waits to lead: {why}")));
-        }
-        let parts = |_: &DataFolder, _| Ok(ServiceParts::default());
-        let reading = Offline { program: self.program.clone(), store: self.store.clone(), parts };
-        let _turn = TURNS.acquire().await;
-        carry_out(reading, &self.folder, command, operator).await
-    }
-}
-
 impl CommandReceiver for Standby {
     fn program(&self) -> &'static str {
         self.program.names.program
     }
 
     fn carry_out<'a>(&'a self, operator: &'a Operator, command: OperatorCommand) -> BoxFuture<'a, CommandAnswer> {
-        Box::pin(self.read(operator, command))
+        Box::pin(async move {
+            if command.row().role != Role::View
+                || matches!(command, OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_))
+            {
+                let why = match &*self.why.borrow() {
+                    Waiting::Leader(leader) => describe_leader(leader),
+                    Waiting::Starting => "no process leads at present; repeat the command".to_owned(),
+                    Waiting::Obstacle(why) => why.clone(),
+                };
+                return Err(OperatorError::unavailable(format!("this process waits to lead: {why}")));
+            }
+            let parts = |_: &DataFolder, _| Ok(ServiceParts::default());
+            let reading = Offline { program: self.program.clone(), store: self.store.clone(), parts };
+            let _turn = TURNS.acquire().await;
+            carry_out(reading, &self.folder, command, operator).await
+        })
     }
 }

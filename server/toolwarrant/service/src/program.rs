@@ -7,7 +7,7 @@ use crate::signals::Signals;
 use crate::start::Start;
 use crate::welcome::Demo;
 use crate::{client, dumps, stdio};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::termios::tcgetwinsize;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
@@ -16,21 +16,20 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::json;
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_operator::answers::{Answered, NewKeyAnswer};
+use toolwarrant_operator::answers::Answered;
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
 };
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::offline::{MakeParts, Offline, ServiceParts};
+use toolwarrant_operator::offline::{MakeParts, Offline};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    Check, Config, ConfigError, ConfigTable, FailureCode, KeyCommand, Names, NoCommands, OperatorCommand,
-    OperatorError, OwnCommand, ProgramIdentity, StoreOptions, render,
+    Check, Config, ConfigError, ConfigTable, FailureCode, Names, NoCommands, OperatorCommand, OperatorError,
+    OwnCommand, ProgramIdentity, StoreOptions, render,
 };
 use toolwarrant_tasks::engine::OwnTasks;
 
@@ -223,27 +222,13 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             Ok(compose(setup).map_err(|error| format!("{error:#}"))?.parts)
         };
         let offline = Offline { program: self.identity::<H>(), store, parts: Box::new(parts) as MakeParts<'_> };
-        let made = match &command {
-            OperatorCommand::Key(KeyCommand::Create { .. }) => MadeSecret::OfNewKey,
-            OperatorCommand::Key(KeyCommand::Rotate { grace, .. }) => {
-                MadeSecret::OfRotatedKey(grace.map(|grace| Clock::system().wall().plus(grace)))
-            }
-            _ => MadeSecret::None,
-        };
-        let again = Offline {
-            program: offline.program.clone(),
-            store: offline.store.clone(),
-            parts: Box::new(|_: &DataFolder, _| Ok(ServiceParts::default())) as MakeParts<'_>,
-        };
-        let answer = offline.run(&runtime, data, way.clone(), command)?;
-        match (write_out(&render_answer(&answer, json)), made) {
-            (Ok(true), _) | (Ok(false), MadeSecret::None) => {}
-            (Err(error), MadeSecret::None) => return Err(lose(&error)),
-            (unwritten, made) => {
+        let answer = offline.run(&runtime, data, way, command)?;
+        match (write_out(&render_answer(&answer, json)), &answer.new_key) {
+            (Ok(true), _) | (Ok(false), None) => {}
+            (Err(error), None) => return Err(lose(&error)),
+            (unwritten, Some(key)) => {
                 let why = unwritten.err().map_or_else(|| "its reader has gone".to_owned(), |error| error.to_string());
-                let NewKeyAnswer { key_id, .. } = json::convert(&answer.json)?;
-                let revoke = |key| again.run(&runtime, data, way, OperatorCommand::Key(KeyCommand::Revoke { key }));
-                return Err(lose_secret(&key_id, &why, made, revoke));
+                bail!("the secret of the key {key} is lost: {UNWRITTEN}: {why}; `key create` makes another key");
             }
         }
         Ok(if answer.has_fault { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -337,33 +322,6 @@ fn print(text: &str) -> Result<()> {
 
 fn lose(error: &io::Error) -> anyhow::Error {
     anyhow!("the command was carried out, and its answer is lost: {UNWRITTEN}: {error}")
-}
-
-/// The secret in an answer.
-#[derive(Clone, Copy)]
-enum MadeSecret {
-    None,
-    OfNewKey,
-    /// The previous secret stays valid until then or, with `None`, until the next rotation.
-    OfRotatedKey(Option<Timestamp>),
-}
-
-/// Revokes the key if it is new.
-fn lose_secret(
-    key: &str,
-    why: &str,
-    made: MadeSecret,
-    revoke: impl FnOnce(String) -> Result<Answered, OperatorError>,
-) -> anyhow::Error {
-    let lost = format!("the secret of the key {key} is lost: {UNWRITTEN}: {why}");
-    if let MadeSecret::OfRotatedKey(end) = made {
-        let until = end.map_or("the next rotation".to_owned(), |end| end.to_string());
-        return anyhow!("{lost}; the previous one stays valid until {until}: create another key before that");
-    }
-    match revoke(key.to_owned()) {
-        Ok(_) => anyhow!("{lost}; the key is revoked"),
-        Err(error) => anyhow!("{lost}; the key could not be revoked, run `key revoke {key}`: {error}"),
-    }
 }
 
 /// Returns false if the reader has gone.

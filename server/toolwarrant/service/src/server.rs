@@ -121,7 +121,7 @@ impl Server {
         let applications = context.registry.applications().await.len();
         let keys = context.registry.keys(|key| !key.secrets.is_empty()).await.len();
         let (version, layout) = (context.program.names.version, context.layout());
-        let (tasks_in_flight, last_stop) = (answering.engine.in_flight(), folder.begin_run());
+        let tasks_in_flight = answering.engine.in_flight();
         tracing::info!(
             version,
             listens,
@@ -132,7 +132,6 @@ impl Server {
             applications,
             keys,
             tasks_in_flight,
-            last_stop,
             "the server starts"
         );
     }
@@ -260,7 +259,6 @@ impl Server {
         let settled = context.registry.settle().await;
         stopped?;
         report_pending(settled)?;
-        folder.end_run();
         drop((context, folder));
         Ok(())
     }

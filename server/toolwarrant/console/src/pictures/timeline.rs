@@ -11,7 +11,7 @@ use askama::Template;
 use axis::Axis;
 pub use axis::TimelineFold;
 pub(crate) use axis::describe_length;
-use row::{LANES, LEDGER, SERVER, StoredRow, TARGET, read_rows};
+use row::{LANES, LEDGER, SERVER, StoredRow, TARGET};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::history::{LedgerEntry, TaskHistory};
 use toolwarrant_tasks::task::Phase;
@@ -80,8 +80,8 @@ impl Timeline {
     /// Draws a history. Returns `None` if that has no timeline. `resource` names the target.
     #[must_use]
     pub fn of(title: &str, resource: Option<&str>, history: &TaskHistory, now: Timestamp) -> Option<Self> {
-        let rows = read_rows(&history.timeline);
-        let mut drawing = Drawing { accepted_at: rows.first()?.at, ..Drawing::default() };
+        let rows: Vec<_> = history.timeline.iter().map(StoredRow).collect();
+        let mut drawing = Drawing { accepted_at: rows.first()?.0.at, ..Drawing::default() };
         drawing.picture.lanes = LANES.map(str::to_owned).to_vec();
         drawing.picture.lanes[TARGET] = resource.unwrap_or(LANES[TARGET]).to_owned();
         drawing.picture.title = title.to_owned();
@@ -144,8 +144,8 @@ struct Drawing {
 
 impl Drawing {
     fn add_row(&mut self, row: &StoredRow<'_>, before: Option<&StoredRow<'_>>) {
-        let begun = row.reading_begun().map(|begun| self.axis.add_before(begun, row.at));
-        let point = self.axis.add_event(row.at);
+        let begun = row.reading_begun().map(|begun| self.axis.add_before(begun, row.0.at));
+        let point = self.axis.add_event(row.0.at);
         self.add_work(before, point);
         if let Some(begin) = begun {
             self.add_bar(SERVER, begin, point, "read");
@@ -157,7 +157,7 @@ impl Drawing {
             self.add_mark(lane, point, kind, text);
         }
         self.picture.events.push(point);
-        self.add_step(Some(self.picture.events.len()), (row.at, point), lane, row.describe());
+        self.add_step(Some(self.picture.events.len()), (row.0.at, point), lane, row.describe());
     }
 
     /// Draws the work that the row before has begun.
@@ -194,7 +194,7 @@ impl Drawing {
     fn add_ledger(&mut self, rows: &[StoredRow<'_>], ledger: &[LedgerEntry]) {
         for LedgerEntry { kind, at } in ledger {
             let (kind, at) = (*kind, *at);
-            let sent = rows.iter().position(|row| row.phase == Some(Phase::Sending)).filter(|_| kind == "charge");
+            let sent = rows.iter().position(|row| row.phase() == Some(Phase::Sending)).filter(|_| kind == "charge");
             let point = self.picture.events[sent.unwrap_or(rows.len() - 1)];
             let (sign, style) = if kind == "charge" { ("−", "plain") } else { ("+", "silent") };
             self.add_mark(LEDGER, point, style, format!("{sign}1 {kind}"));
@@ -218,7 +218,7 @@ impl Drawing {
         }
         let deadline = history.deadline_at;
         // A task that ended before has none.
-        if last.end_mark().is_none() || deadline <= last.at {
+        if last.end_mark().is_none() || deadline <= last.0.at {
             let point = self.axis.add(deadline);
             self.add_moment("deadline", point);
             self.add_step(None, (deadline, point), SERVER, "the deadline".to_owned());

@@ -1,11 +1,9 @@
 //! The act of a command, in its answer.
 
 use crate::view::answer_types;
-use serde::Deserialize;
 
 answer_types! {
     /// The act of a change.
-    #[derive(Deserialize)]
     pub struct ActMade {
         act_id: String => id,
         #[serde(skip_serializing_if = "Option::is_none")]

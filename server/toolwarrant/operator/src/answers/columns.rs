@@ -1,6 +1,6 @@
 //! The views of values in answers.
 
-use super::{CalledTool, KeyState, ListCommand, SeenTargets};
+use super::{CalledTool, KeyState, SeenTargets};
 use crate::history::Counts;
 use crate::render::cell;
 use crate::view::{AnswerView, Fact, Show, Tone, columns, meaning, name_fact};
@@ -54,12 +54,6 @@ impl Show for KeyState {
 impl Show for Counts {
     fn facts(&self) -> Vec<Fact> {
         self.0.iter().map(|(name, count)| name_fact(name, count.show())).collect()
-    }
-}
-
-impl Show for ListCommand {
-    fn show(&self) -> AnswerView {
-        self.to_string().show()
     }
 }
 

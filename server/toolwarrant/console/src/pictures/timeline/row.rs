@@ -14,36 +14,28 @@ const PLATFORM: usize = 2;
 pub(super) const TARGET: usize = 3;
 pub(super) const LEDGER: usize = 4;
 
-pub(super) struct StoredRow<'a> {
-    pub(super) at: Timestamp,
-    /// After the event.
-    pub(super) phase: Option<Phase>,
-    what: &'a str,
-    /// `None` for the acceptance, and for an event of another version.
-    event: Option<&'a Event>,
-}
+pub(super) struct StoredRow<'a>(pub(super) &'a TimelineRow);
 
 /// Lane, kind and text.
 type LaneMark = (usize, &'static str, String);
 
-pub(super) fn read_rows(timeline: &[TimelineRow]) -> Vec<StoredRow<'_>> {
-    let rows = timeline.iter();
-    rows.map(|TimelineRow { at, phase, what, event }| StoredRow {
-        at: *at,
-        phase: Phase::parse(phase),
-        what,
-        event: event.as_ref().map(|noted| &noted.event),
-    })
-    .collect()
-}
+impl<'a> StoredRow<'a> {
+    /// Returns the phase after the event.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        Phase::parse(self.0.phase)
+    }
 
-impl StoredRow<'_> {
+    /// Returns `None` for the acceptance, and for an event of another version.
+    fn event(&self) -> Option<&'a Event> {
+        self.0.event.as_ref().map(|noted| &noted.event)
+    }
+
     pub(super) fn is_verifying(&self) -> bool {
-        self.phase == Some(Phase::Verifying)
+        self.phase() == Some(Phase::Verifying)
     }
 
     pub(super) fn reading_begun(&self) -> Option<Timestamp> {
-        match self.event {
+        match self.event() {
             Some(Event::Probed(_, begun)) => Some(*begun),
             _ => None,
         }
@@ -51,7 +43,7 @@ impl StoredRow<'_> {
 
     /// Returns lane and kind of the work that goes on until the next row.
     pub(super) fn work(&self) -> Option<(usize, &'static str)> {
-        match (self.phase?, self.event) {
+        match (self.phase()?, self.event()) {
             (Phase::Baseline, Some(Event::Baseline(_))) => None,
             (Phase::Baseline, _) => Some((SERVER, "read")),
             (Phase::Sending, _) => Some((SERVER, "send")),
@@ -61,7 +53,7 @@ impl StoredRow<'_> {
     }
 
     pub(super) fn end_mark(&self) -> Option<LaneMark> {
-        let Phase::Done(status) = self.phase? else { return None };
+        let Phase::Done(status) = self.phase()? else { return None };
         let kind = match status {
             TaskStatus::Success => "good",
             TaskStatus::Failed => "bad",
@@ -72,7 +64,7 @@ impl StoredRow<'_> {
     }
 
     pub(super) fn mark(&self, is_first: bool) -> Option<LaneMark> {
-        let (lane, kind, text) = match self.event {
+        let (lane, kind, text) = match self.event() {
             None if is_first => (CALLER, "plain", "● asked"),
             None => (SERVER, "plain", "│ note"),
             Some(Event::Due) if self.is_verifying() => (PLATFORM, "open", "○ no answer"),
@@ -96,15 +88,15 @@ impl StoredRow<'_> {
 
     /// Says what happened. Additions to the stored text of the event stay.
     pub(super) fn describe(&self) -> String {
-        let stored = self.event.map(|event| clean(&event.to_string()).into_owned());
-        match stored.and_then(|stored| self.what.strip_prefix(&*stored)).zip(self.event) {
+        let stored = self.event().map(|event| clean(&event.to_string()).into_owned());
+        match stored.and_then(|stored| self.0.what.strip_prefix(&*stored)).zip(self.event()) {
             Some((rest, event)) => self.describe_event(event) + rest,
-            None => self.what.to_owned(),
+            None => self.0.what.clone(),
         }
     }
 
     fn describe_event(&self, event: &Event) -> String {
-        let what = match (event, self.phase) {
+        let what = match (event, self.phase()) {
             (Event::Due, Some(Phase::Baseline)) => "the server reads before the send",
             (Event::Due, Some(Phase::Sending)) => "the server sends",
             (Event::Due, Some(Phase::Done(_))) => "the server ends the task",
