@@ -17,7 +17,6 @@ use toolwarrant_core::reply::Answer;
 use toolwarrant_core::toolsets::Toolsets;
 
 const ESSENCE: &str = "application/json";
-const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
 
 const IDENTITY: &str = "identity";
 
@@ -111,9 +110,13 @@ pub(crate) fn respond(
 }
 
 pub(crate) fn respond_without_id(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
+    make(status, ESSENCE, body.into())
+}
+
+pub(crate) fn make(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 

@@ -24,7 +24,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
 use envelope::{Body as Posted, Message};
-use refusal::{HttpRefusal, refuse};
+use refusal::HttpRefusal;
 use session::Session;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
@@ -49,7 +49,8 @@ pub(super) async fn serve<H: Handlers>(
         return not_allowed::<H>(&request_id);
     }
     if let Err(refused) = context.policy.judge(&head, uri.authority().map(|authority| authority.as_str())) {
-        return refuse(&Failure::exactly(roles.origin_not_allowed, refused.words()), &request_id);
+        let failure = Failure::exactly(roles.origin_not_allowed, refused.words());
+        return HttpRefusal::from(failure).respond::<H>(&request_id);
     }
     if preflight {
         return not_allowed::<H>(&request_id);
@@ -57,7 +58,7 @@ pub(super) async fn serve<H: Handlers>(
     match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await {
         Ok(Some(body)) => match hold_call::<H>(body, peer, &request_id) {
             Ok(body) => respond(StatusCode::OK, body, request_id),
-            Err(failure) => refuse(&failure, &request_id),
+            Err(failure) => HttpRefusal::from(failure).respond::<H>(&request_id),
         },
         Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
         Err(refused) => refused.respond::<H>(&request_id),
@@ -65,7 +66,8 @@ pub(super) async fn serve<H: Handlers>(
 }
 
 fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
-    let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
+    let failure = Failure::plain(H::CATALOGUE.roles.method_not_allowed);
+    let mut response = HttpRefusal::from(failure).respond::<H>(request_id);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }

@@ -4,11 +4,11 @@
 //! starts first and stops last, so that a start and a stop can be observed. Start at
 //! [`Monitor::listen`].
 
+use crate::context::make;
 use crate::edge::{self, ConnectionLimiter, HostOriginError, HostOriginPolicy, Limits};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use std::io;
 use std::net::SocketAddr;
@@ -109,18 +109,11 @@ async fn answer(State(monitor): State<Arc<MonitorState>>, request: Request) -> R
             }
             Some(why) => respond(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
-        "/metrics" => {
-            let mut response = respond(StatusCode::OK, monitor.source.metrics().await);
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-            response
-        }
+        "/metrics" => make(StatusCode::OK, MEDIA_TYPE, monitor.source.metrics().await),
         _ => respond(StatusCode::NOT_FOUND, "here are /healthz, /readyz and /metrics\n".to_owned()),
     }
 }
 
 fn respond(status: StatusCode, text: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
+    make(status, "text/plain; charset=utf-8", text)
 }

@@ -57,23 +57,15 @@ pub type Alone<F> = fn(&F, &Config) -> Option<&'static str>;
 pub enum Invocation<F> {
     Serve {
         serve: ServeOptions,
-        flags: F,
-        fleet: Option<&'static str>,
-        config: Config,
-        data: PathBuf,
-        store: StoreOptions,
         log: LogOptions,
+        input: ServiceInput<F>,
     },
     Operate {
         command: OperatorCommand,
         question: Option<String>,
-        flags: F,
-        fleet: Option<&'static str>,
-        config: Config,
-        data: PathBuf,
-        store: StoreOptions,
         way: WayToServer,
         json: bool,
+        input: ServiceInput<F>,
     },
     /// Print the values in force, or the mistake in the configuration. A server does not start with
     /// a mistake, and prints the same report.
@@ -91,6 +83,16 @@ pub enum Invocation<F> {
     /// Print this text.
     Print(String),
     Files(PathBuf),
+}
+
+/// The values from which a service is made, and the place of its data.
+#[derive(Debug)]
+pub struct ServiceInput<F> {
+    pub flags: F,
+    pub fleet: Option<&'static str>,
+    pub config: Config,
+    pub data: PathBuf,
+    pub store: StoreOptions,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -260,10 +262,14 @@ impl CommandLine<'_> {
             data_given,
             claims: claims(claimed_name, reason),
         };
+        let input = |matches: &ArgMatches| {
+            let (config, data, store) = (config.clone(), data.clone(), store.clone());
+            Ok::<_, clap::Error>(ServiceInput { flags: F::from_arg_matches(matches)?, fleet, config, data, store })
+        };
         let serving = |matches: &ArgMatches, given: Result<ServeOptions, clap::Error>| {
             let runtime = || std::env::split_paths(&std::env::var_os("RUNTIME_DIRECTORY")?).next();
-            let operator_sockets = operator_sockets.clone().or_else(runtime);
-            let mut serve = ServeOptions { json, operator_sockets, ..given? };
+            let mut serve = ServeOptions { json, ..given? };
+            serve.groups.folder = operator_sockets.clone().or_else(runtime);
             // An empty environment variable, which is common in compose files, counts as not set.
             let is_set = |text: &String| !text.is_empty();
             serve.public_url = serve.public_url.filter(is_set);
@@ -274,9 +280,7 @@ impl CommandLine<'_> {
             for file in [tls_cert, tls_key] {
                 *file = file.take().filter(|file| !file.as_os_str().is_empty());
             }
-            let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
-            let (config, data, store) = (config.clone(), data.clone(), store.clone());
-            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, fleet, config, data, store, log })
+            Ok(Invocation::Serve { serve, log: LogOptions::from_arg_matches(matches)?, input: input(matches)? })
         };
         let mut question = None;
         let command = match matches.subcommand() {
@@ -303,8 +307,7 @@ impl CommandLine<'_> {
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
         let question = question.or_else(|| command.row().question);
-        let flags = F::from_arg_matches(matches)?;
-        Ok(Invocation::Operate { command, question, flags, fleet, config, data, store, way, json })
+        Ok(Invocation::Operate { command, question, way, json, input: input(matches)? })
     }
 }
 

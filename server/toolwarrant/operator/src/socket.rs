@@ -14,6 +14,7 @@ use crate::data::{SOCKET, STDIO_SOCKET};
 use crate::error::{FailureCode, describe_mismatch};
 use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
 use crate::user::{find_group, group_name, groups_of, operator};
+use clap::Args;
 use places::{SocketUsers, refuse};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -75,10 +76,19 @@ pub(crate) struct SocketRequest {
     pub(crate) claims: Claims,
 }
 
-#[derive(Clone, Debug, Default)]
+/// The groups of users who may operate a server or look.
+#[derive(Clone, Debug, Default, Args)]
 pub struct OperatorGroups {
+    /// The folder of their sockets.
+    #[arg(skip)]
     pub folder: Option<PathBuf>,
+
+    /// Group of users who may operate this server over the socket operate.sock, by name or number
+    #[arg(long = OPERATE_GROUP, value_name = "GROUP")]
     pub operate: Option<String>,
+
+    /// Group of users who may read what operators read, over the socket view.sock
+    #[arg(long = VIEW_GROUP, value_name = "GROUP")]
     pub view: Option<String>,
 }
 

@@ -12,7 +12,6 @@ use rustix::termios::tcgetwinsize;
 use serde_json::{Value, json};
 use std::io::{self, ErrorKind, Write};
 use std::marker::PhantomData;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +21,14 @@ use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::answers::Answered;
 use toolwarrant_operator::cli::{
-    Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
+    Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, ServiceInput, WayToServer,
 };
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{MakeParts, Offline};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    Check, Config, ConfigError, ConfigTable, FailureCode, Names, NoCommands, OperatorCommand, OperatorError,
-    OwnCommand, ProgramIdentity, StoreOptions, render,
+    Check, ConfigError, ConfigTable, FailureCode, Names, NoCommands, OperatorCommand, OperatorError, OwnCommand,
+    ProgramIdentity, render,
 };
 use toolwarrant_tasks::engine::OwnTasks;
 
@@ -140,8 +139,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let invocation = line.parse::<F, C>(self.alone);
         // A change of the user applies only to threads that start after it.
         let owner = match &invocation {
-            Invocation::Serve { data, .. } => become_owner(data, true),
-            Invocation::Operate { data, way, .. } => become_owner(data, way.data_given),
+            Invocation::Serve { input, .. } => become_owner(&input.data, true),
+            Invocation::Operate { input, way, .. } => become_owner(&input.data, way.data_given),
             _ => Ok(None),
         };
         let begun = owner.map_err(anyhow::Error::from).and_then(|owner| Ok((owner, Streams::start()?)));
@@ -162,12 +161,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             }
         };
         let done = match invocation {
-            Invocation::Serve { serve, flags, fleet, config, data, store, log: options } => {
+            Invocation::Serve { serve, log: options, input } => {
                 log(options);
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
-                self.serve(serve, (&data, store), (flags, fleet, config), compose, &streams)
+                self.serve(serve, input, compose, &streams)
             }
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&Answered::of_value(answer), json)).map(|()| ExitCode::SUCCESS)
@@ -189,11 +188,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             Invocation::Files(folder) => {
                 line.write_files::<F, C>(&folder).map(|()| ExitCode::SUCCESS).map_err(Into::into)
             }
-            Invocation::Operate { command, question, flags, fleet, config, data, store, way, json } => {
+            Invocation::Operate { command, question, way, json, input } => {
                 log(LogOptions::default());
                 forbid_dumps();
                 let agreed = question.map_or(Ok(()), |question| question::ask(&question));
-                agreed.and_then(|()| self.operate(command, (flags, fleet, config), (&data, store, way), json, compose))
+                agreed.and_then(|()| self.operate(command, input, (way, json), compose))
             }
         };
         done.unwrap_or_else(|error| complain(&error, name, json, |text| streams.complain(text)))
@@ -208,12 +207,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     fn operate<H: Handlers>(
         self,
         command: OperatorCommand,
-        (flags, fleet, config): (F, Option<&'static str>, Config),
-        (data, store, way): (&Path, StoreOptions, WayToServer),
-        json: bool,
+        input: ServiceInput<F>,
+        (way, json): (WayToServer, bool),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
+        let ServiceInput { flags, fleet, config, data, store } = input;
         let parts = |folder: &DataFolder, files| {
             let (clock, random) = (Clock::system(), Random::System);
             let passes = Passes::new(clock.clone(), random.clone(), OFFLINE_URL, None);
@@ -222,7 +221,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             Ok(compose(setup).map_err(|error| format!("{error:#}"))?.parts)
         };
         let offline = Offline { program: self.identity::<H>(), store, parts: Box::new(parts) as MakeParts<'_> };
-        let answer = offline.run(&runtime, data, way, command)?;
+        let answer = offline.run(&runtime, &data, way, command)?;
         match (write_out(&render_answer(&answer, json)), &answer.new_key) {
             (Ok(true), _) | (Ok(false), None) => {}
             (Err(error), None) => return Err(lose(&error)),
@@ -237,8 +236,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     fn serve<H: Handlers>(
         self,
         serve: ServeOptions,
-        place: (&Path, StoreOptions),
-        (flags, fleet, config): (F, Option<&'static str>, Config),
+        ServiceInput { flags, fleet, config, data, store }: ServiceInput<F>,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<ExitCode> {
@@ -248,9 +246,10 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let entered = runtime.enter();
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         if let Some(application) = &serve.stdio {
-            stdio::bridge(&mut signals, application, place.0, (name, H::CATALOGUE))?;
+            stdio::bridge(&mut signals, application, &data, (name, H::CATALOGUE))?;
         }
-        let begun = Start::begin(&runtime, (self.identity::<H>(), self.demo), serve, place, &mut signals.stop)?;
+        let begun =
+            Start::begin(&runtime, (self.identity::<H>(), self.demo), serve, (&data, store), &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
         let leave = start.leave();
         let made = (|| {

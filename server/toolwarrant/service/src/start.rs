@@ -34,7 +34,7 @@ use toolwarrant_operator::flags::{CONSOLE_LISTEN, LISTEN};
 use toolwarrant_operator::metrics::StatusSources;
 use toolwarrant_operator::offline::ServiceParts;
 use toolwarrant_operator::replica_status::ReplicaStatus;
-use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
+use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{
     ActLines, Config, OpenError, OpenedData, OperatorContext, OperatorError, ProgramIdentity, StoreOptions,
 };
@@ -84,9 +84,8 @@ impl Start {
             let claim = match store.is_folder() {
                 true => None,
                 false => {
-                    let groups = groups_of(&serve);
-                    let (program, status) = (&program, &*listening.status);
-                    let waiting = WaitingStart { program, store: &store, folder: &folder, groups: &groups, status };
+                    let (program, groups, status) = (&program, &serve.groups, &*listening.status);
+                    let waiting = WaitingStart { program, store: &store, folder: &folder, groups, status };
                     let Some(claim) = waiting.wait(stop).await? else { return Ok(None) };
                     Some(claim)
                 }
@@ -169,7 +168,7 @@ impl Start {
             let OperatorContext { registry, clock, store, .. } = &context;
             warn_of_permissions(registry, catalogue).await;
             log_toolsets(Offer { toolsets: serve.toolsets, ..catalogue.into() });
-            let sockets = OperatorSocket::open_all(folder.path(), &groups_of(&serve))?;
+            let sockets = OperatorSocket::open_all(folder.path(), &serve.groups)?;
             // The keys come last, because their secrets are lost if the start fails after them.
             let keys = if prints_keys(&serve) { demo.keys(registry, catalogue).await? } else { Vec::new() };
             let steps = match registry.is_empty().await {
@@ -189,7 +188,7 @@ impl Start {
                 folder: folder.path().to_owned(),
             });
             let seen = (catalogue, listening.url.clone());
-            let console = Console::new(seen, clock.clone(), Random::System, groups_of(&serve));
+            let console = Console::new(seen, clock.clone(), Random::System, serve.groups);
             let console = open_console(console, listening.console.take())?;
             context.audit = Some(answering.audit.clone());
             context.lines = ActLines::of(&answering.keeper);
@@ -227,14 +226,6 @@ fn open_console(console: Console, place: Option<ConsoleSocket>) -> Result<Arc<Co
         console.open_for_good(listen(socket, CONSOLE_LISTEN)?, public)?;
     }
     Ok(Arc::new(console))
-}
-
-fn groups_of(serve: &ServeOptions) -> OperatorGroups {
-    OperatorGroups {
-        folder: serve.operator_sockets.clone(),
-        operate: serve.operate_group.clone(),
-        view: serve.view_group.clone(),
-    }
 }
 
 async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {

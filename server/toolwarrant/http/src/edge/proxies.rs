@@ -7,6 +7,7 @@
 use super::policy::PolicyConfigError;
 use axum::http::HeaderMap;
 use axum::http::header::{FORWARDED, HeaderName};
+use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 pub const TRUST_PROXY: &str = "trust-proxy";
@@ -14,13 +15,7 @@ pub const TRUST_PROXY: &str = "trust-proxy";
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 #[derive(Debug, Clone, Default)]
-pub struct TrustedProxies(Vec<Network>);
-
-#[derive(Debug, Clone, Copy)]
-struct Network {
-    address: IpAddr,
-    bits: u8,
-}
+pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
     /// Reads addresses as in `10.0.0.1` and networks as in `10.0.0.0/8`. Refuses a network of all
@@ -29,14 +24,13 @@ impl TrustedProxies {
         let read = |text: &String| {
             let expected = "an address or a network, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";
             let unusable = || PolicyConfigError { flag: TRUST_PROXY, value: text.clone(), expected };
-            Network::parse(text.trim()).ok_or_else(unusable)
+            parse_network(text.trim()).ok_or_else(unusable)
         };
         networks.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
     pub(super) fn contains(&self, address: IpAddr) -> bool {
-        let Self(networks) = self;
-        !networks.is_empty() && networks.iter().any(|network| network.contains(address.to_canonical()))
+        self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
     /// Returns the proxy's own address if it reports none, or if the two headers contradict each
@@ -71,33 +65,13 @@ impl TrustedProxies {
     }
 }
 
-impl Network {
-    fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().ok()?;
-        let most = width(address);
-        let bits = match bits {
-            None => most,
-            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse().ok()?,
-            Some(_) => return None,
-        };
-        let canonical = address.to_canonical();
-        // The prefix of an IPv4 network in the form of IPv6 is 96 bits longer.
-        let bits = bits.checked_sub(most - width(canonical))?;
-        (1..=width(canonical)).contains(&bits).then_some(Self { address: canonical, bits })
-    }
-
-    fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => (own.to_bits() ^ other.to_bits()) >> (32 - self.bits) == 0,
-            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits() ^ other.to_bits()) >> (128 - self.bits) == 0,
-            _ => false,
-        }
-    }
-}
-
-fn width(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
+/// The prefix of an IPv4 network in the form of IPv6 is 96 bits longer.
+fn parse_network(text: &str) -> Option<IpNet> {
+    let network = text.parse().ok().or_else(|| Some(IpNet::from(text.parse::<IpAddr>().ok()?)))?;
+    let address = network.addr().to_canonical();
+    let longer = network.max_prefix_len() - IpNet::from(address).max_prefix_len();
+    let network = IpNet::new(address, network.prefix_len().checked_sub(longer)?).ok()?;
+    (network.prefix_len() > 0).then_some(network)
 }
 
 fn split(text: &str, at: char) -> Vec<&str> {

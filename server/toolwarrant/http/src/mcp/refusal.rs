@@ -33,7 +33,3 @@ impl From<Failure> for HttpRefusal {
         Self { failure, id: "null".to_owned() }
     }
 }
-
-pub(super) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
-    respond(status(failure), error("null", failure), request_id)
-}

@@ -3,6 +3,7 @@
 //! neither headers nor connections. Start at [`serve`].
 
 use super::{OF_PEOPLE, PagePolicy, protect};
+use crate::context::make;
 use crate::edge::{self, BodyRoom, ConnectionLimiter, Limits, Peer, Responder, Tls};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, SET_COOKIE};
@@ -231,13 +232,6 @@ fn decode(part: &[u8]) -> String {
 
 fn parse_fields(text: &[u8]) -> FormFields {
     form_urlencoded::parse(text).into_owned().collect()
-}
-
-fn make(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }
 
 fn see(path: &str, cookie: Option<String>) -> Response<Body> {

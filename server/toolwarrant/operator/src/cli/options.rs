@@ -3,6 +3,7 @@
 use crate::flags;
 use crate::keeping::AuditOptions;
 use crate::place::StoreOptions;
+use crate::socket::OperatorGroups;
 use clap::{ArgGroup, Args, ValueEnum};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -63,17 +64,9 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub audit: AuditOptions,
 
-    /// Group of users who may operate this server over the socket operate.sock, by name or number
-    #[arg(long = flags::OPERATE_GROUP, value_name = "GROUP")]
-    pub operate_group: Option<String>,
-
-    /// Group of users who may read what operators read, over the socket view.sock
-    #[arg(long = flags::VIEW_GROUP, value_name = "GROUP")]
-    pub view_group: Option<String>,
-
-    /// The folder of the sockets for these groups.
-    #[arg(skip)]
-    pub operator_sockets: Option<PathBuf>,
+    /// The groups of operators.
+    #[command(flatten)]
+    pub groups: OperatorGroups,
 
     /// The toolsets of every application.
     #[arg(skip)]
