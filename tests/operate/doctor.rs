@@ -200,8 +200,8 @@ const FAULTS: &[Fault] = &[
             fs::write(day, "{\"time\":\"2026-\n").expect("written");
             fs::write(data.join("audit/zzz"), "an operator's own").expect("written");
         },
-        "audit trail",
-        "its last line is not JSON",
+        "audit chain",
+        "missing at the end",
     ),
     (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit chain", "are missing at the end"),
     (

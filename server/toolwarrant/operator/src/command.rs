@@ -143,7 +143,6 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             // saved.
             let act_id = put_act(context, origin, Changes::default()).await;
             context.write_lines().await;
-            context.lines.wait_until_recorded(&*context.store).await;
             let _ = context.registry.store_uses().await;
             Ok(backup::take(context, file, act_id).await?.into())
         }

@@ -89,12 +89,6 @@ impl OperatorContext {
         }
     }
 
-    /// Returns the number of the layout of the store.
-    #[must_use]
-    pub fn layout(&self) -> u32 {
-        if self.shared.is_some() { toolwarrant_postgres::LAYOUT.unsigned_abs() } else { toolwarrant_sqlite::LAYOUT }
-    }
-
     pub async fn write_lines(&self) -> bool {
         let Some(audit) = &self.audit else { return true };
         let written = self.lines.write(&*self.store, audit, &self.clock).await;

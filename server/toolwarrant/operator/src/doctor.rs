@@ -19,9 +19,8 @@ use crate::open_error::OpenError;
 use crate::own::Explanation;
 use crate::owner::other_owner;
 use found::{Found, unreadable};
-use serde_json::Value;
-use std::fs::{File, Metadata};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +29,6 @@ use toolwarrant_audit as audit;
 use toolwarrant_audit::retention;
 use toolwarrant_audit::verify::{Fault as ChainFault, Scope, verify};
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::json;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::secret_file::SecretFile;
@@ -50,8 +48,6 @@ const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 
 pub(crate) const LOOKED_BACK: Duration = Duration::from_hours(1);
 
-const LAST_LINE_MAX: u64 = 1 << 20;
-
 /// The name of a check, the condition that holds in a healthy folder, and the remedy.
 struct Description(&'static str, &'static str, &'static str);
 
@@ -63,8 +59,8 @@ const FILES: Description = Description(
 );
 const TRAIL: Description = Description(
     "audit trail",
-    "its folder can be written to, and its last line can be read",
-    "free disk space, and give the owner the right to write; an incomplete line does no harm",
+    "its folder can be written to",
+    "free disk space, and give the owner the right to write",
 );
 const CHAIN: Description = Description(
     "audit chain",
@@ -425,22 +421,6 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<RetentionRow> {
 
 fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
     // The first line makes the folder. A folder that was removed is a fault of the chain.
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let last = audit::try_to_write(folder).and_then(|()| last_line(folder));
-    let last = last.map_err(|error| format!("{}: {error}", folder.display()))?;
-    let is_json = |line: &Vec<u8>| json::read_bytes::<Value>(line).is_ok();
-    Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is not JSON".to_owned()).into_iter().collect())
-}
-
-fn last_line(folder: &Path) -> io::Result<Option<Vec<u8>>> {
-    let Some(path) = audit::days(folder)?.pop() else { return Ok(None) };
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LAST_LINE_MAX)))?;
-    let mut end = Vec::new();
-    file.take(LAST_LINE_MAX).read_to_end(&mut end)?;
-    let ended = end.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |at| &end[..at]);
-    Ok(ended.rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec).filter(|line| !line.is_empty()))
+    let written = if folder.exists() { audit::try_to_write(folder) } else { Ok(()) };
+    written.map(|()| Vec::new()).map_err(|error| format!("{}: {error}", folder.display()))
 }

@@ -53,7 +53,8 @@ pub struct StoreOptions {
     pub authority_lease: u64,
 }
 
-fn file(text: &str) -> Result<PathBuf, Infallible> {
+/// Parses a path. An empty one is filtered out later.
+pub(crate) fn file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 

@@ -20,7 +20,6 @@
 mod client;
 mod core;
 mod dumps;
-mod events;
 pub mod handler;
 mod hangup;
 mod listening;

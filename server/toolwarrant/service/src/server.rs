@@ -1,6 +1,5 @@
 //! The server: serves, and stops in order. Start at [`Server::run`].
 
-use crate::events::{log_ended_keys, log_stop};
 use crate::listening::{Listening, base_path, in_clear, url_of};
 use crate::manager;
 use crate::replica;
@@ -21,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_console::Console;
 use toolwarrant_core::counts::Requests;
 use toolwarrant_core::passes::Passes;
@@ -120,20 +120,9 @@ impl Server {
         };
         let applications = context.registry.applications().await.len();
         let keys = context.registry.keys(|key| !key.secrets.is_empty()).await.len();
-        let (version, layout) = (context.program.names.version, context.layout());
+        let version = context.program.names.version;
         let tasks_in_flight = answering.engine.in_flight();
-        tracing::info!(
-            version,
-            listens,
-            url,
-            monitor,
-            store,
-            layout,
-            applications,
-            keys,
-            tasks_in_flight,
-            "the server starts"
-        );
+        tracing::info!(version, listens, url, monitor, store, applications, keys, tasks_in_flight, "the server starts");
     }
 
     /// Serves until a signal arrives. A second one ends it at once.
@@ -168,7 +157,8 @@ impl Server {
             let stop = async move {
                 let why = stopped.await.unwrap_or_default();
                 manager::tell(&[NotifyState::Stopping]);
-                log_stop(why, engine.in_flight(), begun.elapsed());
+                let (tasks_in_flight, uptime_seconds) = (engine.in_flight(), begun.elapsed().as_secs());
+                tracing::info!(why, tasks_in_flight, uptime_seconds, "the server stops");
             };
             tokio::select! {
                 served = self.serve(stop) => ("has stopped", served),
@@ -404,6 +394,17 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
         tokio::time::sleep(SETTLE_PAUSE).await;
     }
     context.write_lines().await;
+}
+
+/// Logs each key whose time has ended after `since`, and returns the moment until which it looked.
+async fn log_ended_keys(context: &OperatorContext, since: Timestamp) -> Timestamp {
+    let now = context.clock.latest();
+    let ended = |end: Timestamp| since < end && end <= now;
+    for key in context.registry.keys(|key| !key.secrets.is_empty() && key.expires_at.is_some_and(ended)).await {
+        let application = context.registry.find(&key.application).await.map(|row| row.name).unwrap_or_default();
+        tracing::info!(key = key.id, application, "a key has expired");
+    }
+    now
 }
 
 /// Lets budgets go on after a restart.

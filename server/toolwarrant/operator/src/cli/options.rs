@@ -2,10 +2,9 @@
 
 use crate::flags;
 use crate::keeping::AuditOptions;
-use crate::place::StoreOptions;
+use crate::place::{StoreOptions, file};
 use crate::socket::OperatorGroups;
 use clap::{ArgGroup, Args, ValueEnum};
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toolwarrant_core::act::{CLAIM_MAX, Claims};
@@ -188,11 +187,6 @@ pub struct WayToServer {
 
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
-}
-
-/// Parses a path. An empty one is filtered out later.
-fn file(text: &str) -> Result<PathBuf, Infallible> {
-    Ok(PathBuf::from(text))
 }
 
 /// Parses a claim. The server would cut a longer one.
