@@ -44,9 +44,9 @@ pub(crate) fn start(data: &Path, flags: &[&str]) -> Result<Server> {
 pub(crate) fn serve() -> ExitCode {
     cloudphone::program::<BenchFlags>().run(|Setup { flags, clock, .. }| {
         let sim = Arc::new(Sim::new(1, flags.sim_devices, clock.clone(), &[0; 32]));
-        let platforms = Platforms::default().with(PlatformName::parse("phone")?, sim);
-        let phones = Phones::new(Arc::new(platforms), ProxyHosts::Public, clock);
-        Ok(Service::with_executor(Contract(Arc::new(phones)), Arc::new(Immediate)))
+        let platforms = Arc::new(Platforms::default().with(PlatformName::parse("phone")?, sim));
+        let phones = Phones::new(Arc::clone(&platforms), ProxyHosts::Public, clock);
+        Ok(Service::with_executor(Contract(Arc::new(phones)), Arc::new(Immediate)).inventory(platforms))
     })
 }
 
