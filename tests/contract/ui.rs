@@ -3,6 +3,7 @@
 
 use crate::house::root;
 use crate::services::outside::outside;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -16,22 +17,32 @@ async fn mistakes_in_handlers_and_contracts_are_compile_errors_that_say_what_to_
     }
     for error in &outside().await.errors {
         let name = error["target"]["name"].as_str().expect("a name");
-        *said.get_mut(name).expect("a file of the folder") += error["message"]["rendered"].as_str().expect("text");
+        *said.get_mut(name).expect("a file of the folder") += &words(&error["message"]);
     }
     for (name, said) in said {
         assert!(!said.is_empty(), "{name} compiles");
-        let said = said.replace(&root().display().to_string(), "WORKSPACE");
-        let lines: Vec<_> = said.lines().map(without_numbers).collect();
-        insta::assert_snapshot!(name, lines.join("\n"));
+        insta::assert_snapshot!(name, said.replace(&root().display().to_string(), "WORKSPACE"));
     }
 }
 
-/// Numbers of lines change with every edit above them.
-fn without_numbers(line: &str) -> &str {
-    let text = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
-    match text.get(..3) {
-        Some("-->" | ":::") => text.rsplitn(3, ':').last().unwrap_or(text),
-        _ if text.starts_with(['|', '=']) => text,
-        _ => line,
+/// Leaves out the code that the compiler shows beside its words, and the numbers of lines, which
+/// change with every edit above them.
+fn words(error: &Value) -> String {
+    let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut words = format!("error: {}\n", text(&error["message"]));
+    for mut span in all(&error["spans"]) {
+        let label = span["label"].take();
+        // Of a macro, the place where it is used.
+        while span["expansion"]["span"].is_object() {
+            span = span["expansion"]["span"].take();
+        }
+        let code = text(&span["text"][0]["text"]);
+        words += &format!("  {}: {}\n", text(&span["file_name"]), code.trim());
+        words += &label.as_str().map(|label| format!("    {label}\n")).unwrap_or_default();
     }
+    for more in all(&error["children"]) {
+        words += &format!("  {}: {}\n", text(&more["level"]), text(&more["message"]));
+    }
+    words + "\n"
 }
