@@ -239,26 +239,12 @@ fn no_handler_writes_the_name_of_an_argument_as_text() {
 
 #[test]
 fn input_schemas_keep_to_what_every_provider_takes() {
-    const BANNED: &[&str] = &[
-        "$ref",
-        "$defs",
-        "oneOf",
-        "anyOf",
-        "allOf",
-        "not",
-        "if",
-        "const",
-        "patternProperties",
-        "additionalProperties",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "$schema",
-        "format",
-    ];
+    const BANNED: &str = "$ref $defs oneOf anyOf allOf not if const patternProperties additionalProperties \
+        exclusiveMinimum exclusiveMaximum $schema format";
     fn walk(schema: &Value, path: &str) {
         let Some(object) = schema.as_object() else { return };
-        for key in BANNED {
-            assert!(!object.contains_key(*key), "{path} has {key}");
+        for key in BANNED.split(' ') {
+            assert!(!object.contains_key(key), "{path} has {key}");
         }
         assert!(object["type"].is_string(), "{path}: {schema}");
         assert!(object["type"] != "array" || object.contains_key("items"), "{path} has no items");
