@@ -1,9 +1,7 @@
 //! The document of the contract: public, with a tag for its state, and named where a client begins.
 
-use crate::harness::program::Program;
 use crate::harness::revisions::ask;
 use crate::harness::shop::shop;
-use crate::harness::signed::Signed;
 use crate::harness::{Tenant, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
 use reqwest::Response;
@@ -73,16 +71,4 @@ async fn a_client_of_any_revision_is_told_version_and_digest_of_the_contract_at_
             assert_eq!(server["version"], "0", "the program's: {begun}");
         }
     }
-}
-
-#[tokio::test]
-async fn below_a_public_url_with_a_path_a_client_is_told_the_public_path_of_the_contract() {
-    let program = Program::start(&["--public-url", "https://phones.example/base/"]).await;
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
-    let begun = kit::rpc(program.address, &program.keys[0], "initialize", &params).await.expect("an answer");
-    assert_eq!(begun["result"]["_meta"]["toolwarrant/contract"]["url"], "/base/v1/contract.json", "{begun}");
-    assert_eq!(begun["result"]["serverInfo"]["version"], env!("CARGO_PKG_VERSION"), "as of --version: {begun}");
-    let unsigned = ["x-api-key", "x-timestamp", "x-nonce", "x-signature"].map(|name| (name, "-".to_owned()));
-    let plain = Signed { headers: unsigned.to_vec(), ..Signed::at(0, &program.keys[0], "GET", PATH) };
-    assert_eq!(plain.send(program.address).await.status, 200);
 }

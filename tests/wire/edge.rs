@@ -4,7 +4,7 @@
 use crate::harness::program::{Program, WATCHED, get, operate};
 use crate::harness::signed::Signed;
 use crate::harness::stream::{NEVER, answer};
-use crate::harness::{Tenant, mute_phones, outcome, phones, serve_page};
+use crate::harness::{Tenant, mute_phones, open_phones, outcome, serve_page};
 use cloudphone::phones::port::Still;
 use kit::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -135,8 +135,8 @@ pub(crate) async fn send_large_bodies(address: SocketAddr, host: u8, refused: mp
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_bodies_of_callers_that_are_not_verified_cost_a_verified_caller_no_call() {
-    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let key = &keys[0][0];
+    let (server, key) = open_phones().await;
+    let key = &key;
     let (refused, mut refusals) = mpsc::unbounded_channel();
     let mut senders = JoinSet::new();
     for n in 0..185 {
@@ -214,8 +214,8 @@ async fn read_to_end(stream: &mut TcpStream) -> String {
 
 #[tokio::test]
 async fn the_last_answer_of_a_connection_says_so() {
-    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let key = &keys[0][0];
+    let (server, key) = open_phones().await;
+    let key = &key;
     let call = key.call_request("list_devices", &json!({}), "");
     let wrong = call.replace(&key.secret, "wrong");
     let elsewhere = call.replace("POST /mcp", "POST /elsewhere");

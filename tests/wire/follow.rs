@@ -7,8 +7,10 @@ use crate::harness::{Key, Server, Tenant, cast, mute_phones, phones};
 use crate::phones::outcomes::ends;
 use crate::wire::authority::take;
 use cloudphone::phones::contract::CATALOGUE;
+use rmcp::model::DetailedTask;
 use serde_json::{Value, json};
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::revision::Revision;
@@ -16,52 +18,24 @@ use toolwarrant_core::revision::Revision;
 const NEWEST: Revision = Revision::V2026_07_28;
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The rules of the extension for its answers, by `resultType` and `status`.
-fn schema() -> Value {
-    let text = json!({"type": "string"});
-    let time = json!({"type": "string", "format": "date-time"});
-    let task = json!({
-        "required": ["taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs"],
-        "properties": {
-            "taskId": text, "statusMessage": text, "createdAt": time, "lastUpdatedAt": time,
-            "ttlMs": {"type": ["integer", "null"]}, "pollIntervalMs": {"type": "integer"},
-        },
-    });
-    let is = |members: Value| json!({"required": members.as_object().expect("members").keys().collect::<Vec<_>>(), "properties": members});
-    let of = |kind: &str| is(json!({"resultType": {"const": kind}}));
-    let state = |status: &str, also: &str| {
-        let mut members = json!({"status": {"const": status}});
-        if !also.is_empty() {
-            members[also] = json!({"type": "object"});
-        }
-        is(members)
-    };
-    let states = [
-        state("working", ""),
-        state("input_required", "inputRequests"),
-        state("completed", "result"),
-        state("failed", "error"),
-        state("cancelled", ""),
-    ];
-    json!({"type": "object", "oneOf": [
-        {"allOf": [of("task"), task, {"anyOf": states}]},
-        {"allOf": [of("complete"), task, {"anyOf": states}]},
-        {"allOf": [of("complete"), {"not": {"required": ["taskId"]}}]},
-    ]})
-}
-
 async fn declare(server: &Server, key: &Key, method: &str, params: Value) -> Value {
     let mut body = body(NEWEST, method, params);
     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": {EXTENSION: {}}});
     send(server.post(key), &headers(NEWEST, &body), &body).await.1
 }
 
-/// A result fits the schema of the extension.
+/// Reads a task as the official client does.
 async fn follow(server: &Server, key: &Key, method: &str, params: Value) -> Value {
     let answer = declare(server, key, method, params).await;
-    if let Some(result) = answer.get("result") {
-        let fits = jsonschema::options().should_validate_formats(true).build(&schema()).expect("a schema");
-        fits.validate(result).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    let Some(result) = answer.get("result") else { return answer };
+    let is_task = result.get("taskId").is_some();
+    assert_eq!(result["resultType"], if is_task && method == "tools/call" { "task" } else { "complete" }, "{answer}");
+    if is_task {
+        serde_json::from_value::<DetailedTask>(result.clone()).unwrap_or_else(|why| panic!("{why}: {answer}"));
+        for time in ["createdAt", "lastUpdatedAt"] {
+            serde_json::from_value::<Timestamp>(result[time].clone()).unwrap_or_else(|why| panic!("{why}: {answer}"));
+        }
+        assert!(result.get("ttlMs").is_some(), "{answer}");
     }
     answer
 }

@@ -3,7 +3,7 @@
 mod blows;
 mod properties;
 
-use crate::harness::{Key, Server, Tenant, phones};
+use crate::harness::open_phones;
 use axum::body::Body;
 use axum::http::{Request, Uri};
 use blows::{Blow, blows, runner};
@@ -13,14 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use toolwarrant::contract::PermissionSet;
 use tower_service::Service;
-
-async fn server() -> (Server, Key) {
-    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let key = keys[0][0].clone();
-    (server, key)
-}
 
 fn is_internal(answer: &str) -> bool {
     [r#""code":"internal""#, r#"\"code\":\"internal\""#].iter().any(|code| answer.contains(code))
@@ -28,7 +21,7 @@ fn is_internal(answer: &str) -> bool {
 
 /// Returns the answers by status.
 async fn in_process(count: u64, seed: u64) -> BTreeMap<u16, u64> {
-    let (server, key) = server().await;
+    let (server, key) = open_phones().await;
     let (mut runner, kinds) = (runner(seed), blows(&key));
     let (mut statuses, mut sent) = (BTreeMap::new(), 0);
     while sent < count {
@@ -55,7 +48,7 @@ async fn in_process(count: u64, seed: u64) -> BTreeMap<u16, u64> {
 
 /// Counts a close without an answer as 0.
 async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
-    let (server, key) = server().await;
+    let (server, key) = open_phones().await;
     let (mut runner, kinds) = (runner(seed), (blows(&key), blows::edits()));
     let mut statuses = BTreeMap::new();
     for _ in 0..count {

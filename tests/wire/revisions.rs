@@ -307,18 +307,6 @@ async fn headers_that_differ_from_the_body_are_refused_and_so_is_a_body_that_doe
 }
 
 #[tokio::test]
-async fn initialize_is_served_whatever_its_headers_say_unless_it_comes_with_the_metadata_of_a_request_without_a_handshake()
- {
-    let (server, key) = open_phones().await;
-    let offer = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
-    let plain = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": offer});
-    let (status, answer) = send(server.post(&key), &headers(NEWEST, &plain), &plain).await;
-    assert_eq!((status, &answer["result"]["protocolVersion"]), (200, &json!("2025-11-25")), "{answer}");
-    let (status, answer) = ask(&server, &key, NEWEST, "initialize", offer.clone()).await;
-    assert_eq!((status, &answer["error"]["code"]), (404, &json!(-32601)), "{answer}");
-}
-
-#[tokio::test]
 async fn a_notification_is_taken_in_every_revision_without_a_word() {
     let (server, key) = open_phones().await;
     for revision in Revision::ALL {

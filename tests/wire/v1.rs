@@ -2,7 +2,7 @@
 
 use crate::harness::program::Program;
 use crate::harness::signed::{Signed, SignedAnswer};
-use crate::harness::{Key, Tenant, open_phones, phones};
+use crate::harness::{Tenant, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
@@ -52,70 +52,53 @@ async fn the_applications_of_mcp_have_the_same_tools_and_permissions_at_v1() {
     assert_eq!(refusal(&server.v1(&server.sign(&keys[0][0], "PUT", PROXY).body(proxy(1))).await), (403, "forbidden"));
 }
 
-/// A name, a change to a valid request, and the beginning of the message of its 401.
-type Broken = (&'static str, fn(&mut Signed), &'static str);
-
-/// The signature does not belong to a live secret of the key.
-const OLD: &str = "X-Timestamp is 400 s behind this server's clock, and 300 s are allowed";
-const EARLY: &str = "X-Timestamp is 400 s ahead of this server's clock, and 300 s are allowed";
-const WRONG: &str = "no live secret of that key";
+/// A name, and a change to a valid request.
+type Broken = (&'static str, fn(&mut Signed));
 
 fn header(request: &mut Signed, name: &'static str, value: &str) {
     request.headers.push((name, value.to_owned()));
 }
 
 const BROKEN: &[Broken] = &[
-    ("a bearer", |r| header(r, "authorization", "Bearer a:b"), "requests under /v1 are signed and carry neither"),
-    ("a secret", |r| header(r, "x-api-secret", "a"), "requests under /v1 are signed and carry neither"),
-    ("no key", |r| header(r, "x-api-key", "-"), "requests under /v1 are signed, and X-Api-Key is missing"),
-    ("no time", |r| header(r, "x-timestamp", "-"), "requests under /v1 are signed, and X-Timestamp is missing"),
-    ("no nonce", |r| header(r, "x-nonce", "-"), "requests under /v1 are signed, and X-Nonce is missing"),
-    ("no signature", |r| header(r, "x-signature", "-"), "requests under /v1 are signed, and X-Signature is missing"),
-    ("two keys", |r| r.headers = vec![("x-api-key", "a".into()), ("x-api-key", "a".into())], "X-Api-Key is sent twice"),
-    ("two nonces", |r| r.headers = vec![("x-nonce", "a".into()), ("x-nonce", "a".into())], "X-Nonce is sent twice"),
-    (
-        "two keys of writes",
-        |r| r.headers = vec![("idempotency-key", "a".into()), ("idempotency-key", "a".into())],
-        "Idempotency-Key is sent twice",
-    ),
-    ("a short nonce", |r| r.nonce = "n".repeat(15), "X-Nonce is not"),
-    ("a long nonce", |r| r.nonce = "n".repeat(65), "X-Nonce is not"),
-    ("another nonce", |r| r.nonce = "n ".repeat(10), "X-Nonce is not"),
-    ("a time in milliseconds", |r| r.timestamp += "000", "X-Timestamp is not"),
-    ("a signed time", |r| r.timestamp = "+180000000".into(), "X-Timestamp is not"),
-    ("a time long ago", |r| r.timestamp = (r.timestamp.parse::<u64>().expect("seconds") - 400).to_string(), OLD),
-    ("a time to come", |r| r.timestamp = (r.timestamp.parse::<u64>().expect("seconds") + 400).to_string(), EARLY),
-    ("a signature in capitals", |r| header(r, "x-signature", &"A".repeat(64)), "X-Signature is not"),
-    ("a signature that is short", |r| header(r, "x-signature", &"a".repeat(63)), "X-Signature is not"),
-    ("another signature", |r| header(r, "x-signature", &"a".repeat(64)), WRONG),
-    ("an unknown key", |r| r.key.id = "cpk_0000000000000000".into(), WRONG),
-    ("another secret", |r| r.key.secret.push('x'), WRONG),
-    ("another path", |r| r.signed_target = Some("/v1/devices/phone-0000002".into()), WRONG),
-    ("another query", |r| r.signed_target = Some("/v1/devices/phone-0000001?a".into()), WRONG),
-    (
-        "a path that was decoded",
-        |r| {
-            r.target = "/v1/devices/phone%2D0000001".into();
-            r.signed_target = Some("/v1/devices/phone-0000001".into())
-        },
-        WRONG,
-    ),
-    ("a key of a write that was not signed", |r| header(r, "idempotency-key", "k"), WRONG),
-    (
-        "a path that is nothing",
-        |r| {
-            r.target = "/v1/nothing".into();
-            r.signed_target = Some("/v1/other".into())
-        },
-        WRONG,
-    ),
+    ("a bearer", |r| header(r, "authorization", "Bearer a:b")),
+    ("a secret", |r| header(r, "x-api-secret", "a")),
+    ("no key", |r| header(r, "x-api-key", "-")),
+    ("no time", |r| header(r, "x-timestamp", "-")),
+    ("no nonce", |r| header(r, "x-nonce", "-")),
+    ("no signature", |r| header(r, "x-signature", "-")),
+    ("two keys", |r| r.headers = ["a"; 2].map(|key| ("x-api-key", key.to_owned())).to_vec()),
+    ("two nonces", |r| r.headers = ["a"; 2].map(|nonce| ("x-nonce", nonce.to_owned())).to_vec()),
+    ("two keys of writes", |r| r.headers = ["a"; 2].map(|key| ("idempotency-key", key.to_owned())).to_vec()),
+    ("a short nonce", |r| r.nonce = "n".repeat(15)),
+    ("a long nonce", |r| r.nonce = "n".repeat(65)),
+    ("another nonce", |r| r.nonce = "n ".repeat(10)),
+    ("a time in milliseconds", |r| r.timestamp += "000"),
+    ("a signed time", |r| r.timestamp = "+180000000".into()),
+    ("a time long ago", |r| r.timestamp = (r.timestamp.parse::<u64>().expect("seconds") - 400).to_string()),
+    ("a time to come", |r| r.timestamp = (r.timestamp.parse::<u64>().expect("seconds") + 400).to_string()),
+    ("a signature in capitals", |r| header(r, "x-signature", &"A".repeat(64))),
+    ("a signature that is short", |r| header(r, "x-signature", &"a".repeat(63))),
+    ("another signature", |r| header(r, "x-signature", &"a".repeat(64))),
+    ("an unknown key", |r| r.key.id = "cpk_0000000000000000".into()),
+    ("another secret", |r| r.key.secret.push('x')),
+    ("another path", |r| r.signed_target = Some("/v1/devices/phone-0000002".into())),
+    ("another query", |r| r.signed_target = Some("/v1/devices/phone-0000001?a".into())),
+    ("a path that was decoded", |r| {
+        r.target = "/v1/devices/phone%2D0000001".into();
+        r.signed_target = Some("/v1/devices/phone-0000001".into())
+    }),
+    ("a key of a write that was not signed", |r| header(r, "idempotency-key", "k")),
+    ("a path that is nothing", |r| {
+        r.target = "/v1/nothing".into();
+        r.signed_target = Some("/v1/other".into())
+    }),
 ];
 
 #[tokio::test]
 async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
     let (server, key) = open_phones().await;
     let mut shown = String::new();
-    for (case, change, expected) in BROKEN {
+    for (case, change) in BROKEN {
         let mut request = server.sign(&key, "GET", "/v1/devices/phone-0000001");
         change(&mut request);
         let answer = server.v1(&request).await;
@@ -126,11 +109,10 @@ async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
             ((401, "unauthenticated"), vec!["code", "message", "retryable", "canonical_request"]),
             "{case}"
         );
-        assert!(body["message"].as_str().unwrap().starts_with(expected), "{case}: {answer:?}");
-        assert_eq!(body["canonical_request"].is_string(), [WRONG, OLD, EARLY].contains(expected), "{case}: {answer:?}");
         assert_eq!(answer.header("www-authenticate"), Some("CP1-HMAC-SHA256 realm=\"service-cloudphone\""), "{case}");
         assert!(!answer.body.to_string().contains(&key.secret), "{case}");
-        shown += &format!("{case}: {}\n", body["message"].as_str().unwrap());
+        let also = if body["canonical_request"].is_string() { " (with the canonical request)" } else { "" };
+        shown += &format!("{case}: {}{also}\n", body["message"].as_str().unwrap());
     }
     insta::assert_snapshot!("refused_signatures", shown);
     // The server accepts the same path in the form in which it was sent.
@@ -142,19 +124,6 @@ async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
     let mut absolute = server.sign(&key, "GET", "http://127.0.0.1/v1/devices/phone-0000001");
     absolute.signed_target = Some("/http://127.0.0.1/v1/devices/phone-0000001".into());
     assert_eq!(server.v1(&absolute).await.status, 401);
-}
-
-#[tokio::test]
-async fn an_unknown_key_is_answered_as_a_wrong_secret_is() {
-    let (server, key) = open_phones().await;
-    let answer = async |key: Key| {
-        let mut request = server.sign(&key, "GET", "/v1/devices");
-        request.nonce = "0123456789abcdef".into();
-        server.v1(&request).await.body.to_string().replace(&key.id, "KEY")
-    };
-    let wrong = Key { secret: "cps_0".into(), ..key.clone() };
-    let unknown = Key { id: "cpk_0000000000000000".into(), ..wrong.clone() };
-    assert_eq!(answer(wrong).await, answer(unknown).await);
 }
 
 #[tokio::test]
@@ -189,28 +158,6 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
         let request = Signed { nonce: "0123456789abcdef".into(), ..server.sign(key, "GET", "/v1/devices") };
         assert_eq!((server.v1(&request).await.status, server.v1(&request).await.status), (200, 401));
     }
-}
-
-#[tokio::test]
-async fn a_request_beyond_the_budget_leaves_nothing_and_is_taken_when_it_is_sent_again() {
-    let budget = |requests_per_minute| Tenant { requests_per_minute, ..Tenant::with(PermissionSet(u64::MAX)) };
-    let (server, keys) = phones(vec![budget(2), budget(2)]).await;
-    let key = &keys[0][0];
-    let first = server.sign(key, "GET", "/v1/devices");
-    let write = server.sign(key, "PUT", PROXY).body(proxy(1)).with_key("k1");
-    assert_eq!(server.v1(&first).await.status, 200);
-    // A request that was taken costs nothing when it is repeated.
-    for _ in 0..3 {
-        assert_eq!(refusal(&server.v1(&first).await), (401, "unauthenticated"));
-    }
-    assert_eq!(server.v1(&server.sign(key, "GET", "/v1/devices")).await.status, 200);
-    for _ in 0..3 {
-        assert_eq!(refusal(&server.v1(&write).await), (429, "rate_limited"));
-    }
-    assert!(server.store.marks("nonce", None, 99).await.unwrap().is_empty());
-    server.clock.advance(Duration::from_secs(61));
-    assert_eq!([server.v1(&write).await.status, server.v1(&write).await.status], [202, 401]);
-    assert_eq!(server.store.marks("nonce", None, 99).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -314,9 +261,12 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
         assert!(answer.header("x-request-id").is_some());
     }
     server.v1(&server.sign(key, "GET", "/v1/devices")).await;
-    let spent = server.v1(&server.sign(key, "GET", "/v1/devices")).await;
+    let late = server.sign(key, "GET", "/v1/devices");
+    let spent = server.v1(&late).await;
     let after = spent.body["retry_after_seconds"].to_string();
     assert_eq!((refusal(&spent), spent.header("retry-after")), ((429, "rate_limited"), Some(after.as_str())));
+    server.clock.advance(Duration::from_secs(61));
+    assert_eq!(server.v1(&late).await.status, 200, "nothing was kept of it");
     let audit = server.audit().await;
     let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let lines: Vec<_> = lines
@@ -410,4 +360,11 @@ async fn below_a_public_url_with_a_path_the_path_that_arrives_is_signed_and_answ
     let asked =
         Signed { headers: vec![("x-signature", "-".into())], ..Signed::at(now, key, "GET", "/v1/openapi.json") };
     assert_eq!(asked.send(address).await.body["servers"], json!([{"url": "/base"}]));
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    let begun = kit::rpc(address, key, "initialize", &params).await.expect("an answer");
+    assert_eq!(begun["result"]["_meta"]["toolwarrant/contract"]["url"], "/base/v1/contract.json", "{begun}");
+    assert_eq!(begun["result"]["serverInfo"]["version"], env!("CARGO_PKG_VERSION"), "as of --version: {begun}");
+    let plain =
+        Signed { headers: vec![("x-signature", "-".into())], ..Signed::at(now, key, "GET", "/v1/contract.json") };
+    assert_eq!(plain.send(address).await.status, 200);
 }
