@@ -24,6 +24,7 @@ pub(crate) struct Bridge {
 }
 
 pub(crate) struct Start<'a> {
+    /// Empty if the environment has it.
     pub(crate) url: &'a str,
     pub(crate) flags: &'a [&'a OsStr],
     pub(crate) environment: &'a [(&'a str, &'a str)],
@@ -43,7 +44,8 @@ impl Bridge {
 
     pub(crate) fn start(Start { url, flags, environment, secret }: Start<'_>) -> Self {
         let mut command = Command::new(binary());
-        command.arg("bridge").args(["--url", url]).args(flags).env_clear().envs(environment.iter().copied());
+        let url = if url.is_empty() { vec![] } else { vec!["--url", url] };
+        command.arg("bridge").args(url).args(flags).env_clear().envs(environment.iter().copied());
         Self::run(command, secret)
     }
 

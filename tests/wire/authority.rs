@@ -1,11 +1,10 @@
 //! Authority that an operator takes away ends at once, whatever is in progress.
 
-pub(crate) mod gate;
 mod screens;
 
 use crate::harness::{Key, Server, Tenant, both_sides, mute_phones, outcome, phones, read, serve};
+use crate::wire::hostile::platform::Vendor;
 use cloudphone::platforms::simulator::Sim;
-use gate::Gate;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +59,14 @@ pub(crate) fn body(tool: &str, arguments: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
 }
 
+fn calls() -> [String; 3] {
+    [
+        body("set_power", json!({"device_id": PHONE, "action": "boot"})),
+        body("create_session", json!({"device_id": PHONE})),
+        body("get_device", json!({"device_id": PHONE})),
+    ]
+}
+
 /// Reads a failed result or an answer with an error status.
 fn code((status, answer): (u16, Value)) -> String {
     let failure = match status {
@@ -80,11 +87,7 @@ async fn nothing_was_done(server: &Server) {
 #[tokio::test]
 async fn a_call_whose_authority_ends_while_its_body_arrives_is_refused() {
     for (what, expected) in TAKEN {
-        for body in [
-            body("set_power", json!({"device_id": PHONE, "action": "boot"})),
-            body("create_session", json!({"device_id": PHONE})),
-            body("get_device", json!({"device_id": PHONE})),
-        ] {
+        for body in calls() {
             let (server, keys) = phones(vec![tenant()]).await;
             let key = &keys[0][0];
             let mut stream = TcpStream::connect(server.address).await.expect("connected");
@@ -119,13 +122,13 @@ async fn a_call_whose_authority_ends_while_its_body_arrives_is_refused() {
     }
 }
 
-/// Serves phones whose readings wait at a gate.
-pub(crate) async fn serve_gated() -> (Server, Key, Arc<Gate>) {
+/// Serves phones whose readings wait.
+pub(crate) async fn serve_waiting() -> (Server, Key, Arc<Vendor>) {
     let mut kept = None;
     let parts = |clock: &toolwarrant::Clock| {
-        let gate = Gate::around(Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32])));
-        kept = Some(gate.clone());
-        both_sides(gate, clock)
+        let vendor = Vendor::new(Sim::new(1, 12, clock.clone(), &[1; 32]), "text", 0);
+        kept = Some(vendor.clone());
+        both_sides(vendor, clock)
     };
     let (server, keys) = serve(parts, vec![tenant()]).await;
     (server, keys[0][0].clone(), kept.expect("it was made"))
@@ -139,16 +142,12 @@ fn send(server: &Server, key: &Key, body: String) -> JoinHandle<(u16, Value)> {
 #[tokio::test]
 async fn a_call_whose_authority_ends_while_the_platform_answers_sends_issues_and_shows_nothing() {
     for (what, expected) in TAKEN {
-        for body in [
-            body("set_power", json!({"device_id": PHONE, "action": "boot"})),
-            body("create_session", json!({"device_id": PHONE})),
-            body("get_device", json!({"device_id": PHONE})),
-        ] {
-            let (server, key, gate) = serve_gated().await;
+        for body in calls() {
+            let (server, key, vendor) = serve_waiting().await;
             let answer = send(&server, &key, body);
-            gate.arrived.acquire().await.expect("it comes").forget();
+            vendor.arrived.acquire().await.expect("it comes").forget();
             take(&server, &key, what).await;
-            gate.open.add_permits(1);
+            vendor.open.add_permits(1);
             assert_eq!(code(answer.await.expect("no panic")), expected, "{what}");
             nothing_was_done(&server).await;
         }
@@ -157,7 +156,7 @@ async fn a_call_whose_authority_ends_while_the_platform_answers_sends_issues_and
 
 #[tokio::test]
 async fn each_further_call_of_a_batch_is_refused_once_the_key_is_revoked() {
-    let (server, key, gate) = serve_gated().await;
+    let (server, key, vendor) = serve_waiting().await;
     let call = |n: u32, tool: &str| {
         let arguments = json!({"device_id": format!("phone-000000{n}"), "action": "boot"});
         let arguments = if tool == "get_device" { json!({"device_id": PHONE}) } else { arguments };
@@ -166,9 +165,9 @@ async fn each_further_call_of_a_batch_is_refused_once_the_key_is_revoked() {
     let list = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"});
     let batch = json!([call(1, "get_device"), call(2, "set_power"), list]);
     let answer = send(&server, &key, batch.to_string());
-    gate.arrived.acquire().await.expect("it comes").forget();
+    vendor.arrived.acquire().await.expect("it comes").forget();
     take(&server, &key, "the key").await;
-    gate.open.add_permits(5);
+    vendor.open.add_permits(5);
     let (status, answers) = answer.await.expect("no panic");
     let seen: Vec<_> =
         answers.as_array().expect("a list").iter().map(|answer| &answer["error"]["data"]["code"]).collect();

@@ -36,6 +36,12 @@ async fn all_is_read(bridge: &mut Bridge) {
     assert_eq!(bridge.ask(long).await["error"]["data"]["code"], "body_too_large");
 }
 
+async fn over_fake() -> (Fake, Bridge) {
+    let fake = Fake::listen().await;
+    let bridge = Bridge::with_key(&fake.url, &any_key());
+    (fake, bridge)
+}
+
 fn any_key() -> Key {
     Key { id: "key_1".to_owned(), secret: "secret_that_is_shown_nowhere".to_owned() }
 }
@@ -73,8 +79,7 @@ async fn a_held_poll_delays_no_other_call_and_a_cancelled_one_is_never_answered(
 
 #[tokio::test]
 async fn a_request_that_is_cancelled_is_dropped_on_its_way() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.send(call("a", "get_task", json!({}))).await;
     let first = fake.next().await;
     bridge.send(cancel("a")).await;
@@ -90,8 +95,7 @@ async fn a_request_that_is_cancelled_is_dropped_on_its_way() {
 #[tokio::test]
 async fn sixty_four_requests_are_in_flight_at_most_and_none_is_lost() {
     const REQUESTS: usize = 100;
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     for n in 0..REQUESTS {
         bridge.send(call(n, "get_task", json!({}))).await;
     }
@@ -116,8 +120,7 @@ async fn sixty_four_requests_are_in_flight_at_most_and_none_is_lost() {
 
 #[tokio::test]
 async fn waiting_requests_are_limited_and_can_be_cancelled() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     for n in 0..65 {
         bridge.send(call(n, "get_task", json!({}))).await;
     }
@@ -137,8 +140,7 @@ async fn waiting_requests_are_limited_and_can_be_cancelled() {
 
 #[tokio::test]
 async fn the_end_of_the_input_ends_it_whatever_is_in_flight() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.send(call(1, "get_task", json!({}))).await;
     let held = fake.next().await;
     let (rest, exit) = bridge.end().await;
@@ -148,8 +150,7 @@ async fn the_end_of_the_input_ends_it_whatever_is_in_flight() {
 
 #[tokio::test]
 async fn an_answer_that_comes_after_the_end_of_the_input_is_still_written() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.send(call(1, "get_task", json!({}))).await;
     let held = fake.next().await;
     let (end, ()) = tokio::join!(bridge.end(), held.answer(200, empty_result(&json!(1))));
@@ -159,8 +160,7 @@ async fn an_answer_that_comes_after_the_end_of_the_input_is_still_written() {
 
 #[tokio::test]
 async fn an_output_that_nobody_reads_any_more_ends_it() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.deafen();
     bridge.send(request(1, "ping", json!({}))).await;
     fake.next().await.answer(200, empty_result(&json!(1))).await;

@@ -1,22 +1,23 @@
 //! Hostile text from outside, which must never reach texts that an agent obeys, or a terminal.
-//! [`Hostile`](platform::Hostile) puts one text in every field that a vendor fills.
+//! [`Vendor`] puts one text in every field that a vendor fills.
 
-mod platform;
+pub(crate) mod platform;
 
 use crate::harness::Tenant;
 use crate::harness::writes::{phone, power, proxy};
 use crate::harness::{Key, Server, alone, both_sides, serve};
 use cloudphone::phones::contract::CATALOGUE;
 use cloudphone::platforms::simulator::{CAST, Sim};
-use platform::Hostile;
+use platform::Vendor;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 use toolwarrant::Random;
 use toolwarrant::operator::Names;
 use toolwarrant_base::keyring::KeyRing;
@@ -61,15 +62,15 @@ fn texts() -> Vec<String> {
 struct Rig {
     server: Server,
     key: Key,
-    platform: Arc<Hostile>,
+    platform: Arc<Vendor>,
     contract: Contract,
 }
 
 async fn rig(text: &str) -> Rig {
     let mut kept = None;
     let parts = |clock: &toolwarrant::Clock| {
-        let sim = Arc::new(Sim::new(1, CAST.len() as u32, clock.clone(), &[1; 32]));
-        let platform = Arc::new(Hostile { sim, text: text.to_owned(), looked_up: AtomicUsize::new(0) });
+        let sim = Sim::new(1, CAST.len() as u32, clock.clone(), &[1; 32]);
+        let platform = Vendor::new(sim, text, Semaphore::MAX_PERMITS);
         kept = Some(platform.clone());
         both_sides(platform, clock)
     };

@@ -2,7 +2,7 @@
 
 use crate::harness::shop::shop;
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones};
-use crate::wire::authority::{PHONE, body, serve_gated};
+use crate::wire::authority::{PHONE, body, serve_waiting};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -106,9 +106,9 @@ async fn calls_over_the_budget_share_a_line_a_second() {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_has_its_line_too() {
-    let (server, key, gate) = serve_gated().await;
+    let (server, key, vendor) = serve_waiting().await;
     let waiting = tokio::spawn(server.post(&key).body(body("get_device", json!({"device_id": PHONE}))).send());
-    gate.arrived.acquire().await.expect("it comes").forget();
+    vendor.arrived.acquire().await.expect("it comes").forget();
     let line: Value = serde_json::from_str(&server.audit().await).expect("one line");
     assert_eq!((&line["outcome"], &line["target"]), (&json!("cancelled"), &json!(PHONE)));
     drop(waiting);

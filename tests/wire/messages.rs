@@ -2,7 +2,7 @@
 
 use crate::harness::signed::Signed;
 use crate::harness::{Server, Tenant, base_tools, open_phones, outcome, phones, read};
-use crate::wire::authority::{PHONE, body as call, serve_gated};
+use crate::wire::authority::{PHONE, body as call, serve_waiting};
 use cloudphone::phones::contract::CATALOGUE;
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -352,9 +352,9 @@ async fn a_call_with_a_prefixed_name_is_answered_with_the_right_name() {
 
 #[tokio::test]
 async fn a_panic_is_a_result_and_a_line_in_the_audit_and_the_connection_goes_on() {
-    let (server, key, gate) = serve_gated().await;
+    let (server, key, vendor) = serve_waiting().await;
     // Each reading of the platform panics.
-    gate.open.close();
+    vendor.open.close();
     let body = call("get_device", json!({"device_id": PHONE}));
     let response = server.post(&key).header("x-request-id", "mine.1").body(body).send().await.expect("an answer");
     assert_eq!(response.headers()["x-request-id"], "mine.1");

@@ -103,7 +103,7 @@ struct Received {
 }
 
 impl Received {
-    fn of(request: &fake::Request) -> Self {
+    fn of(request: &fake::FakeRequest) -> Self {
         let (line, lines) = request.head.split_once("\r\n").expect("a head");
         let mut words = line.split(' ').map(str::to_owned);
         let [method, target] = [(); 2].map(|()| words.next().expect("a request line"));

@@ -31,12 +31,12 @@ fn write_private(file: &Path, content: &[u8]) {
 }
 
 /// For `localhost`.
-pub(crate) struct Pair {
+pub(crate) struct TlsPair {
     home: TempDir,
     der: CertificateDer<'static>,
 }
 
-impl Pair {
+impl TlsPair {
     pub(crate) fn new() -> Self {
         let mut pair =
             Self { home: TempDir::new().expect("a temporary folder"), der: CertificateDer::from(Vec::new()) };
@@ -85,7 +85,7 @@ impl Pair {
 
 #[tokio::test]
 async fn with_a_certificate_the_program_speaks_tls_1_2_and_1_3_and_nothing_else() {
-    let pair = Pair::new();
+    let pair = TlsPair::new();
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
     assert_eq!(program.url, format!("https://{}/mcp", program.address));
     let list = program.keys[0].call_request("list_devices", &json!({}), "");
@@ -102,13 +102,13 @@ async fn with_a_certificate_the_program_speaks_tls_1_2_and_1_3_and_nothing_else(
     let mut told = Vec::new();
     let _ = timeout(NEVER, plain.read_to_end(&mut told)).await.expect("it is closed");
     assert!(!told.starts_with(b"HTTP"), "{told:?}");
-    let other = Pair::new().connect(program.address, &rustls::version::TLS13).await;
+    let other = TlsPair::new().connect(program.address, &rustls::version::TLS13).await;
     assert!(other.is_err(), "it has the certificate that it was given");
 }
 
 #[tokio::test]
 async fn the_end_of_a_clients_side_ends_its_hold_in_tls_as_well() {
-    let pair = Pair::new();
+    let pair = TlsPair::new();
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
     let mut stream = pair.connect(program.address, &rustls::version::TLS13).await.expect("a connection");
     let ask = async |stream: &mut TlsStream<TcpStream>, tool, arguments| {
@@ -124,7 +124,7 @@ async fn the_end_of_a_clients_side_ends_its_hold_in_tls_as_well() {
 
 #[tokio::test]
 async fn the_console_beyond_this_machine_is_entered_over_tls_alone() {
-    let pair = Pair::new();
+    let pair = TlsPair::new();
     let flags = pair.flags();
     let more = ["--public-url", "https://localhost/mcp", "--console-listen", "0.0.0.0:0"];
     let program = Program::start(&flags.iter().map(String::as_str).chain(more).collect::<Vec<_>>()).await;
@@ -162,7 +162,7 @@ async fn the_console_beyond_this_machine_is_entered_over_tls_alone() {
 
 #[tokio::test]
 async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
-    let (pair, other) = (Pair::new(), Pair::new());
+    let (pair, other) = (TlsPair::new(), TlsPair::new());
     let [cert, own] = [pair.certificate(), pair.key()].map(|path| path.display().to_string());
     let [others, home] = [other.key(), pair.home.path().to_owned()].map(|path| path.display().to_string());
     let [nothing, exposed] = ["nothing", "exposed"].map(|name| pair.home.path().join(name).display().to_string());
@@ -188,7 +188,7 @@ async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
 
 #[tokio::test]
 async fn a_listener_that_others_can_overhear_says_so_unless_it_speaks_tls() {
-    let pair = Pair::new();
+    let pair = TlsPair::new();
     let tls = pair.flags();
     let tls = tls.each_ref().map(String::as_str);
     for (listen, flags, beware) in
@@ -213,7 +213,7 @@ struct TestServer {
     _stop: oneshot::Sender<()>,
 }
 
-async fn serve(pair: &Pair, limits: Limits) -> TestServer {
+async fn serve(pair: &TlsPair, limits: Limits) -> TestServer {
     let tls = Tls::load(pair.certificate(), pair.key()).expect("usable");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -225,10 +225,10 @@ async fn serve(pair: &Pair, limits: Limits) -> TestServer {
 
 #[tokio::test]
 async fn a_new_certificate_is_used_from_the_next_connection_on_and_a_wrong_one_never() {
-    let mut pair = Pair::new();
+    let mut pair = TlsPair::new();
     let server = serve(&pair, Limits::default()).await;
-    let is_served = async |pair: &Pair| pair.connect(server.address, &rustls::version::TLS13).await.is_ok();
-    let old = Pair { home: TempDir::new().expect("a folder"), der: pair.der.clone() };
+    let is_served = async |pair: &TlsPair| pair.connect(server.address, &rustls::version::TLS13).await.is_ok();
+    let old = TlsPair { home: TempDir::new().expect("a folder"), der: pair.der.clone() };
     let mut open = pair.connect(server.address, &rustls::version::TLS13).await.expect("a connection");
 
     // The two files are written one after the other, so for a moment they do not match.
@@ -254,7 +254,7 @@ async fn a_new_certificate_is_used_from_the_next_connection_on_and_a_wrong_one_n
 
 #[tokio::test]
 async fn a_handshake_has_a_deadline_and_a_place() {
-    let pair = Pair::new();
+    let pair = TlsPair::new();
     let short = Limits { handshake: Duration::from_millis(200), ..Limits::default() };
     let server = serve(&pair, short).await;
     for sent in [&b""[..], &[22, 3, 1, 2, 0, 1]] {

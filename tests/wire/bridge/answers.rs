@@ -1,7 +1,7 @@
 //! The answers of the bridge to its client if the server answers wrongly or not at all.
 
-use super::fake::{Fake, Request};
-use super::{any_key, call, empty_result, request};
+use super::fake::FakeRequest;
+use super::{call, empty_result, over_fake, request};
 use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -12,7 +12,7 @@ enum Says {
     Nothing,
 }
 
-async fn say(request: Request, says: &Says) {
+async fn say(request: FakeRequest, says: &Says) {
     match says {
         Says::Json(status, body) => request.answer(*status, body.clone()).await,
         Says::Raw(text) => request.answer_raw(text.as_bytes()).await,
@@ -58,8 +58,7 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
         ("an error", Says::Json(200, refusal(json!(1), "rate_limited"))),
         ("an error with another status", Says::Json(400, refusal(json!(1), "unsupported_protocol_version"))),
     ];
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.take_stderr();
     let mut out = String::new();
     for (case, says) in &cases {
@@ -82,8 +81,7 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
 
 #[tokio::test]
 async fn a_read_is_repeated_once_where_its_connection_ends_and_a_write_never() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     let tool = |name: &str, reads: bool| json!({"name": name, "annotations": {"readOnlyHint": reads}});
     bridge.send(request("list", "tools/list", json!({}))).await;
     let list =
@@ -167,8 +165,7 @@ async fn unsound_messages_are_judged_by_the_server_and_batches_answered_as_a_who
 
 #[tokio::test]
 async fn a_message_that_no_server_accepts_is_refused_under_its_id() {
-    let fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (fake, mut bridge) = over_fake().await;
     let filler = "x".repeat(2 << 20);
     let refused = bridge.ask(call("big", "writer", json!({"text": filler}))).await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("big"), &json!(-32600)));
@@ -182,8 +179,7 @@ async fn a_message_that_no_server_accepts_is_refused_under_its_id() {
 
 #[tokio::test]
 async fn an_answer_of_several_lines_is_one_line() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.send(request(1, "ping", json!({}))).await;
     let body = format!("{:#}\r\n", json!({"jsonrpc": "2.0", "id": 1, "result": {"text": "a\nb"}}));
     let head = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n", body.len());

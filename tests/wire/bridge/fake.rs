@@ -10,12 +10,12 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub(crate) struct Fake {
     pub(crate) url: String,
-    requests: mpsc::UnboundedReceiver<Request>,
+    requests: mpsc::UnboundedReceiver<FakeRequest>,
     task: JoinHandle<()>,
 }
 
 /// A drop closes the connection without an answer.
-pub(crate) struct Request {
+pub(crate) struct FakeRequest {
     pub(crate) head: String,
     pub(crate) octets: Vec<u8>,
     pub(super) body: Value,
@@ -56,7 +56,7 @@ impl Fake {
             while let Some(stream) = accept().await {
                 let seen = seen.clone();
                 connections.spawn(async move {
-                    if let Some(request) = Request::read(stream).await {
+                    if let Some(request) = FakeRequest::read(stream).await {
                         let _ = seen.send(request);
                     }
                 });
@@ -65,7 +65,7 @@ impl Fake {
         Self { url, requests, task: tokio::spawn(serve) }
     }
 
-    pub(crate) async fn next(&mut self) -> Request {
+    pub(crate) async fn next(&mut self) -> FakeRequest {
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.requests.recv());
         next.await.expect("a request").expect("it listens")
     }
@@ -81,7 +81,7 @@ impl Drop for Fake {
     }
 }
 
-impl Request {
+impl FakeRequest {
     async fn read(mut stream: Box<dyn Stream>) -> Option<Self> {
         let mut bytes = Vec::new();
         loop {

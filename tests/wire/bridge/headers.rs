@@ -1,7 +1,7 @@
 //! The headers that the bridge sends: the key, the revision, the method and the name.
 
 use super::fake::{Fake, header};
-use super::{any_key, call, empty_result, request};
+use super::{call, empty_result, over_fake, request};
 use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 
@@ -19,8 +19,7 @@ async fn send_and_answer(fake: &mut Fake, bridge: &mut Bridge, line: &str, answe
 
 #[tokio::test]
 async fn the_key_goes_in_two_headers_and_the_body_as_it_is() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.send(request(1, "ping", json!({}))).await;
     let request = fake.next().await;
     assert!(request.head.starts_with("POST /mcp HTTP/1.1\r\n"), "{}", request.head);
@@ -38,8 +37,7 @@ async fn the_key_goes_in_two_headers_and_the_body_as_it_is() {
 
 #[tokio::test]
 async fn the_revision_is_the_one_that_was_agreed_on_or_that_of_the_message() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     let ping = request(1, "ping", json!({}));
     let head = send_and_answer(&mut fake, &mut bridge, &ping, Value::Null).await;
     assert_eq!(header(&head, REVISION), None, "nothing is agreed on");
@@ -64,8 +62,7 @@ async fn the_revision_is_the_one_that_was_agreed_on_or_that_of_the_message() {
 
 #[tokio::test]
 async fn a_request_waits_for_the_revision_that_is_being_agreed_on() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     bridge.send(request(1, "initialize", json!({"protocolVersion": "2025-11-25"}))).await;
     bridge.send(request(2, "tools/list", json!({}))).await;
     let initialize = fake.next().await;
@@ -78,8 +75,7 @@ async fn a_request_waits_for_the_revision_that_is_being_agreed_on() {
 
 #[tokio::test]
 async fn method_and_name_stand_in_headers_as_the_protocol_encodes_them() {
-    let mut fake = Fake::listen().await;
-    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let (mut fake, mut bridge) = over_fake().await;
     let cases = [
         (call(1, "list_devices", json!({})), Some("tools/call"), Some("list_devices")),
         (call(1, "g\u{e9}r\u{e4}t", json!({})), Some("tools/call"), Some("=?base64?Z8OpcsOkdA==?=")),

@@ -6,7 +6,7 @@ use super::{any_key, empty_result, request};
 use crate::harness::bridge::{Bridge, Start};
 use crate::harness::program::{Program, binary};
 use crate::harness::{Key, write};
-use crate::wire::tls::Pair;
+use crate::wire::tls::TlsPair;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -84,21 +84,11 @@ async fn url_and_key_come_from_the_environment_too_and_a_file_goes_before_a_vari
             ("CLOUDPHONE_KEY_FILE", key_file),
             ("CLOUDPHONE_KEY", "key_of_variable:s"),
         ];
-        let mut child = Command::new(binary())
-            .arg("bridge")
-            .env_clear()
-            .envs(environment)
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("it starts");
-        let line = format!("{}\n", request(1, "ping", json!({})));
-        child.stdin.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
-        // Otherwise the bridge would repeat the request after the connection closes.
+        let mut bridge = Bridge::start(Start { url: "", flags: &[], environment: &environment, secret: ":s" });
+        bridge.send(request(1, "ping", json!({}))).await;
         let request = fake.next().await;
         assert_eq!(request.header("x-api-key"), Some(expected));
-        child.kill().await.expect("it ends");
+        request.answer(200, empty_result(&json!(1))).await;
     }
 }
 
@@ -140,7 +130,7 @@ async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
 
 #[tokio::test]
 async fn a_server_is_trusted_if_the_system_trusts_the_issuer_of_its_certificate() {
-    let (pair, other) = (Pair::new(), Pair::new());
+    let (pair, other) = (TlsPair::new(), TlsPair::new());
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
     let (port, Key { id, secret }) = (program.address.port(), &program.keys[0]);
     let key = format!("{id}:{secret}");

@@ -1,28 +1,39 @@
-//! A hostile platform: simulated phones, with one text in each field that a vendor fills.
+//! Simulated phones of a vendor that a test directs.
 
 use async_trait::async_trait;
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
 use cloudphone::phones::port::{
-    CheckPort, DeviceSnapshot, Exits, PhoneStart, PhoneWrite, PlatformName, ReadPort, See, Session, SessionError,
-    Unreachable, WritePort,
+    CheckPort, DeviceSnapshot, Exits, Found, PhoneStart, PhoneWrite, PlatformName, ReadPort, See, Session,
+    SessionError, Unreachable, WritePort,
 };
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tokio::sync::Semaphore;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Refusal, Sent, TaskId};
 use toolwarrant::text::Secret;
 
-pub(super) struct Hostile {
-    pub(super) sim: Arc<Sim>,
+/// Has one text in each field that a vendor fills.
+pub(crate) struct Vendor {
+    pub(crate) sim: Sim,
     pub(super) text: String,
     /// Counts look-ups with an operation id that equals the given one byte for byte.
     pub(super) looked_up: AtomicUsize,
+    /// Has a permit for each reading that has begun.
+    pub(crate) arrived: Semaphore,
+    /// Each permit lets a reading go on.
+    pub(crate) open: Semaphore,
 }
 
-impl Hostile {
+impl Vendor {
+    pub(crate) fn new(sim: Sim, text: &str, readings: usize) -> Arc<Self> {
+        let [arrived, open] = [0, readings].map(Semaphore::new);
+        Arc::new(Self { sim, text: text.to_owned(), looked_up: AtomicUsize::new(0), arrived, open })
+    }
+
     fn unreachable<T>(&self, read: Result<T, Unreachable>) -> Result<T, Unreachable> {
         read.map_err(|_| Unreachable(self.text.as_str().into()))
     }
@@ -59,7 +70,8 @@ impl Hostile {
     }
 }
 
-impl ReadPort for Hostile {
+#[async_trait]
+impl ReadPort for Vendor {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         let page =
             self.sim.page(after, limit, &mut |phones| phones.iter().for_each(|phone| see(&[&self.rename(phone)])));
@@ -70,10 +82,16 @@ impl ReadPort for Hostile {
         let read = self.sim.read(ids, &mut |phones| phones.iter().for_each(|phone| see(&[&self.rename(phone)])));
         self.unreachable(read)
     }
+
+    async fn read_anew(&self, id: &DeviceId) -> Found {
+        self.arrived.add_permits(1);
+        self.open.acquire().await.expect("it stays").forget();
+        Ok(self.find_all(&[id.as_str()])?.pop())
+    }
 }
 
 #[async_trait]
-impl WritePort for Hostile {
+impl WritePort for Vendor {
     /// Gives a phone whose id ends with 1 a token of its own, and any other phone the platform's
     /// text.
     async fn session(&self, id: &DeviceId, mode: SessionMode) -> Result<Session, SessionError> {
@@ -115,7 +133,7 @@ impl WritePort for Hostile {
     }
 }
 
-impl CheckPort for Hostile {
+impl CheckPort for Vendor {
     fn state(&self, name: &PlatformName) -> UpstreamState {
         self.sim.state(name)
     }
