@@ -133,7 +133,7 @@ fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
 
 #[test]
 fn any_thread_can_take_any_slot_whichever_thread_had_it_before() {
-    let (scratch, audit) = start();
+    let (_scratch, audit) = start();
     for _ in 0..3 {
         let slots: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> =

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::store::{SecretRow, StoreError};
+use toolwarrant_core::store::StoreError;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Task, TaskStatus};
