@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use toolwarrant_gate::{Audience, ContractChange, Severity, compare, digest, rule, rules};
-use toolwarrant_reader::{ContractRecord, load};
+use toolwarrant_reader::ContractRecord;
 
 type Edit = (String, String, String);
 
@@ -58,14 +58,14 @@ fn apply(shop: &Shop, (file, old, new): &Edit) {
 }
 
 fn record(shop: &Shop) -> ContractRecord {
-    ContractRecord::of(&load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}")))
+    ContractRecord::of(&shop.contract())
 }
 
 fn cases() -> BTreeMap<String, Case> {
     toml::from_str(include_str!("cases.toml")).expect("cases")
 }
 
-fn flat(changes: &[ContractChange]) -> Vec<&ContractChange> {
+pub(super) fn flat(changes: &[ContractChange]) -> Vec<&ContractChange> {
     changes.iter().flat_map(|change| [vec![change], flat(&change.consequences)].concat()).collect()
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use toolwarrant_common::{json, table_row};
-use toolwarrant_reader::{GenerateError, Mode, documents, generate, load};
+use toolwarrant_reader::{GenerateError, Mode, documents, generate};
 
 #[test]
 fn a_value_that_leaves_an_enum_is_lost_until_it_is_reserved() {
@@ -58,7 +58,7 @@ fn the_line_ends_of_another_system_are_no_change_of_a_generated_file() {
     let shop = Shop::new();
     let run = |mode| generate(&shop.path("spec"), mode);
     run(Mode::Write).expect("written");
-    let files: Vec<_> = documents(&load(&shop.path("spec")).expect("a contract")).into_keys().collect();
+    let files: Vec<_> = documents(&shop.contract()).into_keys().collect();
     let rewrite = |change: &dyn Fn(&str) -> String| {
         for path in files.iter().map(|file| format!("spec/generated/{}", file.display())) {
             shop.write(&path, &change(&shop.read(&path)));
@@ -88,7 +88,7 @@ fn no_text_ends_its_cell_of_a_generated_table() {
     ] {
         shop.edit(&format!("spec/{file}"), old, new);
     }
-    let documents = documents(&load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}")));
+    let documents = documents(&shop.contract());
     let cells = |line: &str| line.replace("\\\\", "").replace("\\|", "").matches('|').count();
     for page in ["tools.md", "errors.md"].map(|page| &documents[Path::new(page)]) {
         let tables: Vec<_> = page.split("\n\n").filter(|part| part.starts_with('|')).collect();
@@ -118,7 +118,7 @@ fn an_editor_and_the_compiler_read_one_version_of_toml() {
     ] {
         shop.edit(&format!("spec/{file}"), old, new);
     }
-    let documents = documents(&load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}")));
+    let documents = documents(&shop.contract());
     for (path, schema) in documents.iter().filter(|(path, _)| path.starts_with("editor")) {
         let schema: Value = json::read(schema).expect("JSON");
         assert_eq!(schema["x-tombi-toml-version"], "v1.1.0", "{}", path.display());
@@ -127,7 +127,7 @@ fn an_editor_and_the_compiler_read_one_version_of_toml() {
 
 #[test]
 fn an_editor_completes_the_names_of_the_contract() {
-    let documents = documents(&load(&Shop::new().path("spec")).expect("a contract"));
+    let documents = documents(&Shop::new().contract());
     for (file, key, names) in [
         ("tools", "Tool/properties/permission", json!(["look", "print", "service"])),
         ("tools", "Target/properties/requires", json!(["paper", "refill", "rollers"])),

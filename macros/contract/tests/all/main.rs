@@ -19,7 +19,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, execute};
-use toolwarrant_reader::{Mode, generate};
+use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{Mode, generate, load};
 
 struct Shop {
     home: TempDir,
@@ -58,6 +59,10 @@ impl Shop {
 
     fn write(&self, file: &str, text: &str) {
         fs::write(self.path(file), text).expect("written");
+    }
+
+    fn contract(&self) -> Contract {
+        load(&self.path("spec")).unwrap_or_else(|report| panic!("{report}"))
     }
 
     fn edit(&self, file: &str, old: &str, new: &str) {

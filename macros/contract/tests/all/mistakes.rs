@@ -118,7 +118,7 @@ fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
 
 #[test]
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {
-    let contract = load(&Shop::new().path("spec")).unwrap_or_else(|report| panic!("{report}"));
+    let contract = Shop::new().contract();
     let read_tool = contract.read_tool().expect("a tool that reads tasks");
     let schema = type_schema(&read_tool.result);
     for (field, resource) in [("printer_id", "printer"), ("tray_id", "tray")] {
@@ -138,7 +138,7 @@ fn the_framework_writes_an_before_a_vowel() {
         fs::write(path, text.replace("tray", "oven").replace("Tray", "Oven")).expect("a file of the copy");
     }
     fs::rename(shop.path("spec/tools/trays.toml"), shop.path("spec/tools/ovens.toml")).expect("renamed");
-    let contract = load(&shop.path("spec")).unwrap_or_else(|report| panic!("{report}"));
+    let contract = shop.contract();
     let texts = describe(&contract);
     assert!(texts.contains("an oven whose capabilities.refill is true"), "{texts}");
 }

@@ -2,6 +2,7 @@
 //!
 //! `PAIRS=100000 cargo test --release --package toolwarrant-contract pairs` compares that many.
 
+use super::cases::flat;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -164,93 +165,48 @@ impl Draft {
     }
 }
 
-fn samples(schema: &Value, raw: &BTreeMap<String, String>, ty: &str) -> Vec<Value> {
-    if let Some(item) = ty.strip_prefix('[') {
-        return samples(&schema["items"], raw, item.trim_end_matches(']'))
-            .into_iter()
-            .map(|item| json!([item]))
-            .collect();
-    }
-    let Some(text) = raw.get(ty) else {
-        return match ty {
-            "boolean" => vec![json!(true)],
-            "integer" => vec![json!(-((1_i64 << 53) - 1)), json!((1_i64 << 53) - 1)],
-            _ => vec![json!(""), json!("a"), json!("~~~~~~~~~~~~")],
-        };
-    };
-    let get = |key: &str| text.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
-    let number = |key: &str| get(key).and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
-    match get("kind") {
-        Some("\"integer\"") => vec![json!(number("min")), json!(number("max"))],
-        Some("\"enum\"") => schema["enum"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|value| !value.is_null())
-            .collect(),
-        _ => {
-            let prefix = get("prefix").unwrap_or_default().trim_matches('"');
-            let chars = match get("charset").map(|set| set.trim_matches('"')) {
-                Some("a-b") => "ab",
-                Some("a-c" | "abc") => "abc",
-                Some("b") => "b",
-                _ => "abc~",
-            };
-            let lengths = number("min_length").max(prefix.len())..=number("max_length");
-            lengths
-                .flat_map(|length| {
-                    chars
-                        .chars()
-                        .map(move |c| json!(format!("{prefix}{}", c.to_string().repeat(length - prefix.len()))))
-                })
-                .collect()
-        }
-    }
+/// Returns the values among some of each form that a schema admits: at the bounds of every type
+/// that a draft can have, and beyond.
+fn samples(schema: &Value) -> Vec<Value> {
+    let lengths = |prefix: &'static str, c: &'static str| (0..=6).map(move |n| json!(prefix.to_owned() + &c.repeat(n)));
+    let texts = ["", "a", "ab"].into_iter().flat_map(|prefix| ["a", "b", "c", "~"].map(|c| lengths(prefix, c)));
+    let texts = texts.flatten().chain([json!("~".repeat(12))]);
+    let most = (1_i64 << 53) - 1;
+    let others = (0..=6).chain([-most, most]).map(Value::from).chain([json!(true), Value::Null]);
+    let single: Vec<_> = texts.chain(others).collect();
+    let lists: Vec<_> = single.iter().map(|item| json!([item])).collect();
+    let validator = jsonschema::validator_for(schema).expect("a schema");
+    single.into_iter().chain(lists).filter(|sample| validator.is_valid(sample)).collect()
 }
 
-fn find_refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<Value> {
-    let (old_schema, new_schema) = (input_schema(old.0), input_schema(new));
-    let required =
+/// Returns a value that the old schema admits and the new one does not.
+fn find_refused(old: &Value, new: &Value) -> Option<Value> {
+    let validator = jsonschema::validator_for(new).expect("a schema");
+    samples(old).into_iter().find(|sample| !validator.is_valid(sample))
+}
+
+fn find_refused_call(old: &ToolSpec, new: &ToolSpec) -> Option<Value> {
+    let (old_schema, new_schema) = (input_schema(old), input_schema(new));
+    let requires =
         |schema: &Value, name: &str| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
-    for argument in &new.args {
-        if required(&new_schema, &argument.name) && !required(&old_schema, &argument.name) {
-            return Some(json!({}));
-        }
+    if new.args.iter().any(|arg| requires(&new_schema, &arg.name) && !requires(&old_schema, &arg.name)) {
+        return Some(json!({}));
     }
-    for (name, (ty, _)) in &old.1.arguments {
+    old.args.iter().find_map(|arg| {
+        let name = &arg.name;
         let Some(schema) = new_schema["properties"].get(name) else { return Some(json!({name: "any"})) };
-        let validator = jsonschema::validator_for(schema).expect("a schema");
-        let samples = samples(&old_schema["properties"][name], &old.2.types, ty);
-        if let Some(refused) = samples.into_iter().find(|sample| !validator.is_valid(sample)) {
-            return Some(json!({name: refused}));
-        }
-    }
-    None
+        find_refused(&old_schema["properties"][name], schema).map(|refused| json!({name: refused}))
+    })
 }
 
-fn answers_unforeseen(old: &ToolSpec, new: (&ToolSpec, &Tool, &Draft)) -> bool {
-    let (old_schema, new_schema) = (type_schema(&old.result), type_schema(&new.0.result));
-    let fields =
-        |schema: &Value| schema["properties"].as_object().map(|all| all.keys().cloned().collect::<BTreeSet<_>>());
-    fields(&old_schema) != fields(&new_schema)
-        || new.1.fields.iter().filter(|(name, _)| new_schema["properties"].get(name).is_some()).any(
-            |(name, (ty, nullable))| {
-                let validator = jsonschema::validator_for(&old_schema["properties"][name]).expect("a schema");
-                let null = nullable.then_some(Value::Null);
-                let samples = samples(&new_schema["properties"][name], &new.2.types, ty);
-                let own = jsonschema::validator_for(&new_schema["properties"][name]).expect("a schema");
-                samples
-                    .iter()
-                    .filter(|sample| own.is_valid(sample))
-                    .chain(&null)
-                    .any(|sample| !validator.is_valid(sample))
-            },
-        )
-}
-
-fn flat(changes: &[ContractChange]) -> Vec<&ContractChange> {
-    changes.iter().flat_map(|change| [vec![change], flat(&change.consequences)].concat()).collect()
+fn answers_unforeseen(old: &ToolSpec, new: &ToolSpec) -> bool {
+    let (old_schema, new_schema) = (type_schema(&old.result), type_schema(&new.result));
+    let fields = |schema: &Value| {
+        schema["properties"].as_object().cloned().into_iter().flatten().collect::<BTreeMap<_, _>>()
+    };
+    let (old_fields, new_fields) = (fields(&old_schema), fields(&new_schema));
+    old_fields.keys().ne(new_fields.keys())
+        || new_fields.iter().any(|(name, schema)| find_refused(schema, &old_fields[name]).is_some())
 }
 
 fn worst(changes: &[ContractChange], audience: Audience) -> Severity {
@@ -283,9 +239,8 @@ fn verdicts_on_arguments_and_results_agree_with_what_the_schemas_admit() {
         let changes = compare(&ContractRecord::of(&old_contract), &ContractRecord::of(&new_contract));
         let (mut refused, mut unforeseen) = (None, false);
         for (before, after) in old_contract.tools().zip(new_contract.tools()) {
-            let drafts = (&old.tools[&before.name], &new.tools[&after.name]);
-            refused = refused.or(find_refused_call((before, drafts.0, &old), after));
-            unforeseen |= answers_unforeseen(before, (after, drafts.1, &new));
+            refused = refused.or(find_refused_call(before, after));
+            unforeseen |= answers_unforeseen(before, after);
         }
         let verdict = worst(&changes, Audience::Client);
         let found: Vec<_> = flat(&changes).iter().map(|change| (change.rule.id.as_str(), &change.message)).collect();
