@@ -228,8 +228,8 @@ async fn a_request_of_another_version_or_program_is_refused_by_name() {
     let strange = json!({"program": "print-shop", "command": show("demo"), "claims": {}});
     let (mismatch, message) = ("are of different versions", "/Err/message");
     for (request, place, expected) in [
-        (request(&show("demo")), "/Ok/name", "demo"),
-        (request(&range), "/Ok/0/act_id", "act_"),
+        (request(&show("demo")), "/Ok/json/name", "demo"),
+        (request(&range), "/Ok/json/0/act_id", "act_"),
         (show("demo"), message, mismatch),
         (json!("doctor?"), message, mismatch),
         (request(&show("nobody")), message, "there is no application `nobody`"),

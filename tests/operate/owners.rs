@@ -310,7 +310,7 @@ async fn the_operator_of_an_act_is_the_user_that_the_system_names_and_a_claim_is
     let command = json!({"app": {"resume": {"app": "demo"}}});
     let request = json!({"program": "cloudphone", "command": command, "claims": claims});
     let answer = send_as(OTHER, OPERATE, sockets.join("operate.sock"), request).expect("an answer");
-    assert!(answer["Ok"]["act_id"].is_string(), "{answer}");
+    assert!(answer["Ok"]["json"]["act_id"].is_string(), "{answer}");
     let (_, line, _) = latest(&program.data).await;
     let operator = &line["operator"];
     assert_eq!((&operator["uid"], &operator["role"]), (&json!(OTHER), &json!("operate")));

@@ -241,9 +241,9 @@ async fn a_secret_that_cannot_be_printed_is_reported_with_its_key() {
     let kept = key_of(&data, "one").await.id;
     for is_running in [true, false] {
         for (line, has_reader, expected) in [
-            ("key create one", true, "the secret of the key key_"),
-            ("key create one --json", false, "its reader has gone; `key create` makes another key"),
-            (&*format!("app create two-{is_running} --permission stream --key"), true, "the secret of the key key_"),
+            ("key create one", true, "the secret of the key cpk_"),
+            ("key create one --json", false, "its reader has gone; make another with `key create`"),
+            (&*format!("app create two-{is_running} --permission stream --key"), true, "the secret of the key cpk_"),
             (&*format!("key rotate {kept} --json"), true, &*format!("the secret of the key {kept} is lost")),
             ("app list --json", true, "its answer is lost"),
         ] {

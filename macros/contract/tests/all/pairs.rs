@@ -201,9 +201,8 @@ fn find_refused_call(old: &ToolSpec, new: &ToolSpec) -> Option<Value> {
 
 fn answers_unforeseen(old: &ToolSpec, new: &ToolSpec) -> bool {
     let (old_schema, new_schema) = (type_schema(&old.result), type_schema(&new.result));
-    let fields = |schema: &Value| {
-        schema["properties"].as_object().cloned().into_iter().flatten().collect::<BTreeMap<_, _>>()
-    };
+    let fields =
+        |schema: &Value| schema["properties"].as_object().cloned().into_iter().flatten().collect::<BTreeMap<_, _>>();
     let (old_fields, new_fields) = (fields(&old_schema), fields(&new_schema));
     old_fields.keys().ne(new_fields.keys())
         || new_fields.iter().any(|(name, schema)| find_refused(schema, &old_fields[name]).is_some())

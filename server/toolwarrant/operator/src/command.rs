@@ -143,6 +143,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             // saved.
             let act_id = put_act(context, origin, Changes::default()).await;
             context.write_lines().await;
+            context.lines.wait_until_recorded(&*context.store).await;
             let _ = context.registry.store_uses().await;
             Ok(backup::take(context, file, act_id).await?.into())
         }
@@ -164,8 +165,10 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
                 context.clock.now(),
             );
             let mut found = found.await;
-            if let Some(server) = &context.server {
-                found.warn_of_upstream(server.describe_unavailable(context.clock.now().minus(doctor::LOOKED_BACK)));
+            // A command without a server knows of no calls, so the check stands here only if it warns.
+            let since = context.clock.now().minus(doctor::LOOKED_BACK);
+            if let Some(why) = context.server.as_ref().and_then(|server| server.describe_unavailable(since)) {
+                found.warn(&doctor::UPSTREAM, Ok(vec![why]));
             }
             Ok(found.into())
         }

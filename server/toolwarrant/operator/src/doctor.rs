@@ -49,7 +49,7 @@ const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 pub(crate) const LOOKED_BACK: Duration = Duration::from_hours(1);
 
 /// The name of a check, the condition that holds in a healthy folder, and the remedy.
-struct Description(&'static str, &'static str, &'static str);
+pub(crate) struct Description(&'static str, &'static str, &'static str);
 
 const FILES: Description = Description(
     "files",
@@ -119,7 +119,7 @@ const FOREIGN: Description = Description(
     "the database contains nothing that another program created",
     "leave it if you know the program that needs it; otherwise stop the server, keep a copy, and run the statement in `sqlite3`",
 );
-const UPSTREAM: Description = Description(
+pub(crate) const UPSTREAM: Description = Description(
     "upstream",
     "each call of the last hour reached its upstream",
     "do what the reason says; the log has one such call a minute, and all at the level debug",
@@ -287,16 +287,9 @@ impl Diagnosis {
         self.faults.extend(found);
     }
 
-    fn warn(&mut self, check: &Description, found: Found) {
+    pub(crate) fn warn(&mut self, check: &Description, found: Found) {
         let found = self.list("warning", check, found);
         self.warnings.extend(found);
-    }
-
-    /// A command without a server knows of no calls, so the check stands here only if it warns.
-    pub(crate) fn warn_of_upstream(&mut self, unavailable: Option<String>) {
-        if let Some(why) = unavailable {
-            self.warn(&UPSTREAM, Ok(vec![why]));
-        }
     }
 
     fn list(&mut self, severity: &'static str, check: &Description, found: Found) -> Vec<FaultRow> {

@@ -7,13 +7,18 @@
 use crate::keeping::AuditKeeper;
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use tokio::sync::{Mutex, watch};
+use tokio::time::{sleep, timeout};
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::act::{Act, Changes, Operator, StoredAct};
-use toolwarrant_core::store::{DirectoryStore, StoreError};
+use toolwarrant_core::store::{AuditStore, DirectoryStore, StoreError};
 
 const PAGE: u32 = 256;
+
+const RECORD_INTERVAL: Duration = Duration::from_millis(10);
+const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// In bytes. A longer line is written without the changes.
 const LINE_MAX: usize = 8 << 10;
@@ -107,5 +112,17 @@ impl ActLines {
             self.written.send_replace(*queued);
         }
         Ok(is_written)
+    }
+
+    /// Waits until the store has the number of the last act with a line, which the keeper puts
+    /// there. A copy from before would write that line again.
+    pub(crate) async fn wait_until_recorded(&self, store: &dyn AuditStore) {
+        let last = *self.written.borrow();
+        let recorded = async {
+            while store.audit_anchor().await.is_ok_and(|anchor| anchor.is_some_and(|anchor| anchor.acts < last)) {
+                sleep(RECORD_INTERVAL).await;
+            }
+        };
+        let _ = timeout(RECORD_TIMEOUT, recorded).await;
     }
 }

@@ -21,7 +21,7 @@ use crate::restore;
 use crate::socket::{self, SocketRequest};
 use crate::upstreams::Upstreams;
 use crate::user::local_operator;
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -103,7 +103,11 @@ impl Offline<MakeParts<'_>> {
             if let OperatorCommand::Tools { name } = &command {
                 return Answered::of(tools(program.catalogue, name.as_deref())?);
             }
-            let command = command.prepare();
+            let mut command = command;
+            // The server has another working directory.
+            if let OperatorCommand::Backup { file } = &mut command {
+                *file = absolute(&*file).unwrap_or_default();
+            }
             let operator = local_operator(Channel::Offline, way.claims.clone());
             if !store.is_folder() {
                 command.row().refuse_on_files()?;
@@ -133,7 +137,7 @@ impl Offline<MakeParts<'_>> {
             if let OperatorCommand::Ready | OperatorCommand::Overview | OperatorCommand::Console(_) = command {
                 return Err(OperatorError::unavailable(format!("no server uses the folder {}", folder.display())));
             }
-            // Opening the folder would create a database, even in a folder that is not a data folder.
+            // Opening the folder would create a database, even in one that is not a data folder.
             let begins = way.data_given && (command.row().begins || !store.is_folder());
             let is_begun = if store.is_folder() { has_data(folder, names) } else { is_begun(folder, names) };
             if !begins && !is_begun {

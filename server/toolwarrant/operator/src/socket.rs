@@ -84,11 +84,11 @@ pub struct OperatorGroups {
     pub folder: Option<PathBuf>,
 
     /// Group of users who may operate this server over the socket operate.sock, by name or number
-    #[arg(long = OPERATE_GROUP, value_name = "GROUP")]
+    #[arg(id = OPERATE_GROUP, long, value_name = "GROUP")]
     pub operate: Option<String>,
 
     /// Group of users who may read what operators read, over the socket view.sock
-    #[arg(long = VIEW_GROUP, value_name = "GROUP")]
+    #[arg(id = VIEW_GROUP, long, value_name = "GROUP")]
     pub view: Option<String>,
 }
 

@@ -4,7 +4,6 @@
 //! An answer declares its fields and columns once, in [`answer_types!`]. So a list has the same
 //! columns in the same order, whatever its first row is.
 
-use crate::answers::ListCommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -309,7 +308,7 @@ macro_rules! texts {
         })*
     };
 }
-texts!(str String bool IpAddr RunState ListCommand);
+texts!(str String bool IpAddr RunState);
 
 impl Show for Remark {
     fn show(&self) -> AnswerView {

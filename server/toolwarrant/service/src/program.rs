@@ -227,7 +227,10 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             (Err(error), None) => return Err(lose(&error)),
             (unwritten, Some(key)) => {
                 let why = unwritten.err().map_or_else(|| "its reader has gone".to_owned(), |error| error.to_string());
-                bail!("the secret of the key {key} is lost: {UNWRITTEN}: {why}; `key create` makes another key");
+                bail!(
+                    "the secret of the key {key} is lost: {UNWRITTEN}: {why}; make another with `key create`, and end this \
+                     one with `key revoke {key}` once nobody uses a former secret of it"
+                );
             }
         }
         Ok(if answer.has_fault { ExitCode::FAILURE } else { ExitCode::SUCCESS })

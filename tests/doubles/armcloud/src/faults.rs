@@ -2,8 +2,8 @@
 //! authenticated: a switch that is limited to some calls counts each request to which it applies.
 
 use crate::switches::{Asked, Switches};
-use crate::wire::CutAnswer;
 use axum::http::Response;
+use thiserror::Error;
 
 #[derive(Debug)]
 pub(crate) struct Faults {
@@ -35,6 +35,14 @@ pub(crate) enum Cut {
     Reset,
     ResetAfterFirstByte,
     HalfBody,
+}
+
+/// The end of a connection in place of an answer, after these bytes of it.
+#[derive(Debug, Default, Error)]
+#[error("the answer is cut")]
+pub(crate) struct CutAnswer {
+    pub(crate) sent: Vec<u8>,
+    pub(crate) is_reset: bool,
 }
 
 impl Cut {

@@ -3,7 +3,7 @@
 
 use crate::answers::{self, Answer, dress, refusal};
 use crate::endpoints::{self, Call, Endpoint};
-use crate::faults::{Cut, Faults, Instead, Spoiling};
+use crate::faults::{Cut, CutAnswer, Faults, Instead, Spoiling};
 use crate::operations::{self, Operation};
 use crate::reads;
 use crate::requests::{Members, Refusal, missing};
@@ -11,7 +11,6 @@ use crate::sign::{Signed, Verifier};
 use crate::switches::Asked;
 use crate::tasks::wait;
 use crate::truth::Seat;
-use crate::wire::CutAnswer;
 use crate::world::{World, now};
 use axum::body::{Body, to_bytes};
 use axum::http::request::Parts;

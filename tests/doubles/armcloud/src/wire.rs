@@ -1,5 +1,6 @@
 //! Ports that can refuse all connections, and HTTP whose answers can be cut.
 
+use crate::faults::CutAnswer;
 use crate::platform;
 use crate::world::World;
 use hyper::server::conn::http1;
@@ -10,7 +11,6 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use thiserror::Error;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -39,14 +39,6 @@ impl Port {
         socket.bind(self.address)?;
         socket.listen(1_024)
     }
-}
-
-/// The end of a connection in place of an answer, after these bytes of it.
-#[derive(Debug, Default, Error)]
-#[error("the answer is cut")]
-pub(crate) struct CutAnswer {
-    pub(crate) sent: Vec<u8>,
-    pub(crate) is_reset: bool,
 }
 
 pub(crate) async fn serve(world: Arc<World>, stream: TcpStream) -> io::Result<()> {

@@ -2,8 +2,8 @@
 
 use crate::contract::CATALOGUE;
 use serde_json::value::RawValue;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::sleep;

@@ -67,8 +67,10 @@ impl TrustedProxies {
 
 /// The prefix of an IPv4 network in the form of IPv6 is 96 bits longer.
 fn parse_network(text: &str) -> Option<IpNet> {
-    let network = text.parse().ok().or_else(|| Some(IpNet::from(text.parse::<IpAddr>().ok()?)))?;
-    let address = network.addr().to_canonical();
+    // `IpNet` would read `010.` as `10.`.
+    let address: IpAddr = text.split('/').next()?.parse().ok()?;
+    let network = if text.contains('/') { text.parse().ok()? } else { IpNet::from(address) };
+    let address = address.to_canonical();
     let longer = network.max_prefix_len() - IpNet::from(address).max_prefix_len();
     let network = IpNet::new(address, network.prefix_len().checked_sub(longer)?).ok()?;
     (network.prefix_len() > 0).then_some(network)
@@ -190,9 +192,17 @@ mod tests {
         assert!(trusts("::ffff:10.0.0.0/104", "10.9.9.9") && trusts("10.0.0.0/8", "::ffff:10.9.9.9"));
         assert!(trusts("fd00::/8", "fdff::1") && !trusts("fd00::/8", "10.0.0.1"));
         assert!(trusts("127.0.0.1/32", "127.0.0.1") && trusts("::1/128", "::1"));
-        for text in
-            ["", "proxy.example", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "0.0.0.0/0", "::/0", "::ffff:0:0/96"]
-        {
+        for text in [
+            "",
+            "proxy.example",
+            "10.0.0.0/33",
+            "010.0.0.1/8",
+            "10.0.0.0/",
+            "10.0.0.0/+8",
+            "0.0.0.0/0",
+            "::/0",
+            "::ffff:0:0/96",
+        ] {
             let error = TrustedProxies::new(&[text.to_owned()]).expect_err(text).to_string();
             assert!(error.starts_with("--trust-proxy"), "{error}");
         }

@@ -1,6 +1,6 @@
 //! The views of values in answers.
 
-use super::{CalledTool, KeyState, SeenTargets};
+use super::{CalledTool, KeyState, ListCommand, SeenTargets};
 use crate::history::Counts;
 use crate::render::cell;
 use crate::view::{AnswerView, Fact, Show, Tone, columns, meaning, name_fact};
@@ -16,6 +16,12 @@ columns! {
     LedgerEntry { kind, at }
     TimelineRow { at, phase, what }
     ReplicaRun { name, machine, epoch, program, state, silent_seconds }
+}
+
+impl Show for ListCommand {
+    fn show(&self) -> AnswerView {
+        self.to_string().show()
+    }
 }
 
 impl Show for SeenTargets {

@@ -44,7 +44,7 @@ pub(super) fn set(command: Command, resources: &[&str], permission: &str) -> Com
     );
     let resource = resources.first().copied().unwrap_or("RESOURCE");
     let examples = format!(
-        "`{name} serve --help` shows all flags with their variables, such as --store and --socket.\n\n\
+        "`{name} serve --help` shows all flags of a server with their variables, such as --store and --socket.\n\n\
          Examples:\n  {name} app create agent --permission {permission} --assign '{resource}:*' --key"
     );
     let command = command.mut_args(|arg| match arg.get_long() {

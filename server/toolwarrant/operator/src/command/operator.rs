@@ -16,7 +16,7 @@ use super::tasks::{RefundQuery, TaskCommand};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{PathBuf, absolute};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A command of an operator.
@@ -122,14 +122,4 @@ pub enum OperatorCommand {
         /// The time that it may take.
         patience: Duration,
     },
-}
-
-impl OperatorCommand {
-    /// Prepares for a server that has another working directory.
-    pub(crate) fn prepare(self) -> Self {
-        match self {
-            Self::Backup { file } => Self::Backup { file: absolute(&file).unwrap_or(file) },
-            other => other,
-        }
-    }
 }
