@@ -32,6 +32,7 @@ const SCENARIO: &str = "
     Mistakes
     operator> app show nobody
     operator> app create shop --permission device
+    operator> app create xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx --permission device
     operator> app create other --permission fly
     operator> app create other
     operator> app create other --permission stream --assign phone-9999999 --key
@@ -41,6 +42,7 @@ const SCENARIO: &str = "
     operator> key create nobody
     operator> key rotate cpk_0
     operator> key revoke cpk_0
+    operator> device assign shop NOT/AN/ID
     operator> device assign shop phone-9999999
     operator> device assign shop
     operator> device unassign shop phone-0000003

@@ -160,13 +160,8 @@ fn shelf(id: &str) -> ShelfId {
     ShelfId::new(id).expect("an id")
 }
 
-async fn serve_notes() -> (Server, Key, Arc<Desk>) {
-    let (server, [key, _], desk) = serve_with(&[]).await;
-    (server, key, desk)
-}
-
 /// The second key can only look at notes, but at all of them.
-async fn serve_with(toolsets: &[&str]) -> (Server, [Key; 2], Arc<Desk>) {
+async fn serve(toolsets: &[&str]) -> (Server, [Key; 2], Arc<Desk>) {
     let [changed, open] = [(); 2].map(|()| Semaphore::new(0));
     let desk = Arc::new(Desk { changes: AtomicI64::new(0), changed, open });
     let handlers = Contract(Arc::clone(&desk));
@@ -180,7 +175,7 @@ async fn serve_with(toolsets: &[&str]) -> (Server, [Key; 2], Arc<Desk>) {
 
 #[tokio::test]
 async fn an_act_says_that_nothing_verifies_it_and_answers_with_its_result_in_every_revision() {
-    let (server, key, desk) = serve_notes().await;
+    let (server, [key, _], desk) = serve(&[]).await;
     for (n, revision) in (1..).zip(Revision::ALL) {
         let (_, listed) = ask(&server, &key, revision, "tools/list", json!({})).await;
         let tools = listed["result"]["tools"].as_array().expect("tools");
@@ -209,7 +204,7 @@ async fn an_act_says_that_nothing_verifies_it_and_answers_with_its_result_in_eve
 
 #[tokio::test]
 async fn a_signed_act_has_its_own_methods_and_a_nonce_does_it_once() {
-    let (server, key, desk) = serve_notes().await;
+    let (server, [key, _], desk) = serve(&[]).await;
     for (method, path, body) in [
         ("POST", "/v1/notes/n-1/lines", json!({"line": "Milk"})),
         ("PATCH", "/v1/notes/n-1", json!({"title": "Shopping"})),
@@ -235,7 +230,7 @@ async fn a_signed_act_has_its_own_methods_and_a_nonce_does_it_once() {
 async fn an_act_whose_right_ends_meanwhile_was_carried_out_and_nobody_repeats_it() {
     for tool in ["append_line", "rename", "copy_note"] {
         for (what, _) in TAKEN {
-            let (server, key, desk) = serve_notes().await;
+            let (server, [key, _], desk) = serve(&[]).await;
             let arguments = json!({"note_id": "n-1", "line": "Milk", "title": "A", "way": "held"});
             let call = json!({"name": tool, "arguments": arguments});
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
@@ -260,7 +255,7 @@ async fn an_act_whose_right_ends_meanwhile_was_carried_out_and_nobody_repeats_it
 #[tokio::test]
 async fn nobody_says_of_an_act_that_broke_that_nothing_was_done() {
     let (log, logged) = collect_log();
-    let (server, key, desk) = serve_notes().await;
+    let (server, [key, _], desk) = serve(&[]).await;
     let mut lost = String::new();
     for way in ["broken", "lost"] {
         let arguments = json!({"note_id": "n-1", "line": "Milk", "way": way});
@@ -293,7 +288,7 @@ async fn nobody_says_of_an_act_that_broke_that_nothing_was_done() {
 async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its_permission() {
     let path = "/v1/notes/sketch?note_id=n-1";
     for (toolsets, offered) in [(&[][..], false), (&["sketches"], true)] {
-        let (server, [editor, reader], _) = serve_with(toolsets).await;
+        let (server, [editor, reader], _) = serve(toolsets).await;
         for (key, may_edit) in [(&editor, true), (&reader, false)] {
             let is_told = offered && may_edit;
             let listed = server.list(key).await;
@@ -330,7 +325,7 @@ async fn a_tool_of_a_toolset_that_is_off_is_unknown_and_one_that_is_on_needs_its
 /// Hosts drop text and pictures that stand beside structured content.
 #[tokio::test]
 async fn a_body_is_a_block_of_its_own_in_every_revision_and_a_field_under_v1() {
-    let (server, [key, _], _) = serve_with(&["sketches"]).await;
+    let (server, [key, _], _) = serve(&["sketches"]).await;
     let text = "Milk, \"bread\" & \\ ink";
     let blocks = [
         ("read_note", json!({}), json!({"note_id": "n-1", "changes": 0}), json!({"type": "text", "text": text})),
@@ -393,7 +388,7 @@ fn assert_fixed(failure: &Value) {
 #[tokio::test]
 async fn an_id_is_checked_in_every_place_of_a_result_and_in_every_form_of_it() {
     let (log, logged) = collect_log();
-    let (server, [few, all], _) = serve_with(&[]).await;
+    let (server, [few, all], _) = serve(&[]).await;
     let mut refused = 0;
     for place in Place::ALL {
         for form in Form::ALL {

@@ -64,17 +64,6 @@ async fn a_grant_by_a_beginning_that_is_no_id_itself_shows_the_ids_that_begin_so
     says(&shop.operator.data, "printer list --prefix p- --limit 1", 0, "p-1").await;
 }
 
-#[tokio::test]
-async fn text_that_cannot_be_a_name_or_an_id_is_refused() {
-    let shop = Shop::start().await;
-    let id = json_of(&shop.operator.data, "app show demo").await["id"].as_str().expect("an id").to_owned();
-    for name in ["", "a\nb", "a\u{1b}[31m", &"x".repeat(65), &id] {
-        let (_, said) = shop.operator.run(["app", "create", name, "--permission", "look"]).await.expect("it runs");
-        assert!(said.contains("an application cannot be named"), "{name:?}: {said}");
-    }
-    says(&shop.operator.data, "tray assign demo NOT/AN/ID", 1, "is not a valid tray id").await;
-}
-
 fn merge(mut whole: Value, part: Value) -> Value {
     if let (Value::Object(whole), Value::Object(part)) = (&mut whole, part) {
         whole.extend(part);
