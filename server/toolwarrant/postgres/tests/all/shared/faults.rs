@@ -1,6 +1,7 @@
 //! Faults of the server.
 
 use super::*;
+use kit::wait_for;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -142,22 +143,25 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     let (waiting, _) = claims::wait_to_lead(&address, run("two", KEY));
     let leader = pair.query(LEADER).await.expect("the server runs");
     pair.cut_replication();
-    let writing: JoinSet<_> = (2..=20)
-        .map(|number| {
-            let (one, name) = (Arc::clone(&one), format!("t{number}"));
-            async move {
-                let _ = one.accept(new(number, &name, &name), vec![]).await;
-                let _ = one.advance(step(number, Phase::Sending, vec![])).await;
-                let _ = one.touch().await;
-                let _ = one.task(id(number)).await;
-            }
-        })
-        .collect();
-    let (begun, mut most) = (Instant::now(), 0);
-    while begun.elapsed() < Duration::from_secs(25) {
+    let write = |number| {
+        let (one, name) = (Arc::clone(&one), format!("t{number}"));
+        async move {
+            let _ = one.accept(new(number, &name, &name), vec![]).await;
+            let _ = one.advance(step(number, Phase::Sending, vec![])).await;
+            let _ = one.touch().await;
+            let _ = one.task(id(number)).await;
+        }
+    };
+    // It waits for as long as there is no standby, and the others for it.
+    let first = tokio::spawn(write(2));
+    see(async || one.find_missing_standby().await).await;
+    let (mut writing, mut most) = ((3..=20).map(write).collect::<JoinSet<_>>(), 0);
+    let ended = wait_for(async || {
         most = most.max(pair.query(SESSIONS).await.expect("the server runs").parse::<i64>().expect("a number"));
-        sleep(Duration::from_millis(100)).await;
-    }
+        while writing.try_join_next().is_some() {}
+        if writing.is_empty() { Ok(()) } else { Err(format!("{} of them go on", writing.len())) }
+    });
+    ended.await.expect("each is refused in time");
     // A waiting process has one session.
     assert!(most <= SESSIONS_MAX + 1, "{most} sessions");
     assert_eq!(pair.query(LEADER).await.expect("the server runs"), leader, "another one would wait, too");
@@ -167,7 +171,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
         assert!(said.contains("the synchronous standby (synchronous_standby_names ="), "{said}");
     }
     assert!(!one.server_figures().await.expect("read").has_standby);
-    drop(writing);
+    first.abort();
     let refused =
         Postgres::read(&address, KEY, "reader".to_owned()).await.map(drop).expect_err("no standby").to_string();
     assert!(refused.contains("the synchronous standby (synchronous_standby_names ="), "{refused}");
