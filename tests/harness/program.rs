@@ -49,6 +49,13 @@ impl Program {
         Self::start_by(|start| start.flags(flags)).await
     }
 
+    /// Leaves a folder with the applications of the demo.
+    pub(crate) async fn start_and_stop() -> Self {
+        let mut program = Self::start(&[]).await;
+        program.stop().await;
+        program
+    }
+
     pub(crate) async fn start_by(way: impl FnOnce(Start) -> Start) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let start = way(start(&home));

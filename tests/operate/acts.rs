@@ -1,5 +1,6 @@
 //! Acts of operators: who may do what over which socket, and the records that each change leaves.
 
+use super::audit::read_trail;
 use crate::harness::program::{Program, WATCHED, json_of, key_of, operate, send};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -177,8 +178,7 @@ async fn a_leak_is_closed_and_who_did_it_why_and_when_can_be_read_everywhere() {
 
 #[tokio::test]
 async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     let data = program.data.clone();
     let database = data.join("cloudphone.db");
     let acts = json_of(&data, "acts").await;
@@ -210,9 +210,7 @@ async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
     let (_, said) = operate(&data, "doctor --json").await;
     assert!(!said.contains("act_0 has") && said.contains(&format!("names {second}")), "{said}");
     program.stop().await;
-    let lines = fs::read_dir(data.join("audit")).expect("a folder").flatten();
-    let text: String = lines.map(|file| fs::read_to_string(file.path()).expect("text")).collect();
-    assert_eq!(text.matches("\"act_id\":\"act_0\"").count(), 1);
+    assert_eq!(read_trail(&data).matches("\"act_id\":\"act_0\"").count(), 1);
 }
 
 #[tokio::test]

@@ -25,8 +25,7 @@ async fn an_application_can_be_made_before_the_first_start() {
 /// Data folders of earlier versions can have such names.
 #[tokio::test]
 async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_tells() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     let data = program.data.clone();
     let apps = json_of(&data, "app list").await;
     let id = |name: &str| {

@@ -18,8 +18,13 @@ use toolwarrant::handler::Grants;
 use toolwarrant_audit::days;
 use toolwarrant_testing::Tenant;
 
-fn newest(data: &Path) -> PathBuf {
+pub(super) fn newest(data: &Path) -> PathBuf {
     days(&data.join("audit")).expect("a folder").pop().expect("a file")
+}
+
+pub(super) fn read_trail(data: &Path) -> String {
+    let days = days(&data.join("audit")).expect("a folder");
+    days.iter().map(|day| fs::read_to_string(day).expect("text")).collect()
 }
 
 fn edit(data: &Path, edit: impl FnOnce(&mut Vec<String>)) {

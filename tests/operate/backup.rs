@@ -1,5 +1,6 @@
 //! A backup taken while the program serves, and the folder restored from it.
 
+use super::audit::read_trail;
 use super::full_disk::limit;
 use crate::harness::Key;
 use crate::harness::program::{Program, binary, json_of, key_of, operate, says, start, steady};
@@ -116,17 +117,9 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let (_home, again) = empty_beside(&restored);
     says(&again, &format!("restore {}", own.display()), 0, "").await;
     json_of(&again, "app create late --permission device").await;
-    let trail: String = names(&again.join("audit")).iter().map(|name| trail_of(&again, name)).collect();
-    assert_acts_stand_once(&trail);
-}
-
-fn assert_acts_stand_once(trail: &str) {
+    let trail = read_trail(&again);
     let acts: Vec<_> = trail.split(r#""act_id":""#).skip(1).map(|rest| rest.split('"').next()).collect();
     assert_eq!(acts.iter().collect::<HashSet<_>>().len(), acts.len(), "an act has one line: {trail}");
-}
-
-fn trail_of(folder: &Path, name: &str) -> String {
-    fs::read_to_string(folder.join("audit").join(name)).unwrap_or_default()
 }
 
 #[tokio::test]

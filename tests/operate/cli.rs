@@ -82,8 +82,7 @@ fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn an_application_has_300_requests_a_minute_unless_said_otherwise() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     let usual = json_of(&program.data, "app create usual --permission stream").await;
     let frugal = json_of(&program.data, "app create frugal --permission stream --requests-per-minute 5").await;
     assert_eq!([&usual, &frugal].map(|app| app["requests_per_minute"].clone()), [json!(300), json!(5)]);
@@ -91,8 +90,7 @@ async fn an_application_has_300_requests_a_minute_unless_said_otherwise() {
 
 #[tokio::test]
 async fn a_key_is_issued_for_one_application_and_neither_of_its_halves_has_a_colon() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     for app in ["one", "two"] {
         operate(&program.data, &format!("app create {app} --permission device_read")).await;
         let Key { id, secret } = key_of(&program.data, app).await;

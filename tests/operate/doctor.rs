@@ -1,5 +1,6 @@
 //! The doctor's report on each fault: a healthy folder with one thing broken in it.
 
+use super::audit::newest;
 use crate::harness::program::{Program, json_of, operate, says};
 use crate::harness::writes::open_database;
 use serde_json::{Value, json};
@@ -45,6 +46,10 @@ fn damage(data: &Path) {
     file.write_all(&[0x5a; 4096]).expect("written");
 }
 
+fn rewrite(path: &Path, edit: impl FnOnce(String) -> String) {
+    fs::write(path, edit(fs::read_to_string(path).expect("text"))).expect("written");
+}
+
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
@@ -61,93 +66,78 @@ fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().expect("mkfifo").success());
 }
 
-/// The cause, the check that reports it, and a part of the report.
-type Fault = (fn(&Path), &'static str, &'static str);
-
-const FAULTS: &[Fault] = &[
-    (|data| sql(data, "DELETE FROM ledger WHERE kind = 'refund'"), "refunds", "failed_silent and has no refund"),
+/// A statement, the check that reports what it breaks, and a part of the report.
+const BROKEN: &[(&str, &str, &str)] = &[
+    ("DELETE FROM ledger WHERE kind = 'refund'", "refunds", "failed_silent and has no refund"),
     (
-        |data| sql(data, "UPDATE task SET state = json_set(state, '$.left', json('false')) WHERE terminal = 1"),
+        "UPDATE task SET state = json_set(state, '$.left', json('false')) WHERE terminal = 1",
         "charges",
         "has no reversal, and one is due",
     ),
     (
-        |data| sql(data, "UPDATE ledger SET application = 'app_0' WHERE kind = 'charge'"),
+        "UPDATE ledger SET application = 'app_0' WHERE kind = 'charge'",
         "records",
         "has a charge on the account of app_0, and is of app_",
     ),
+    ("UPDATE task SET state = x'ff' || ''", "records", "has a state that cannot be read: expected value"),
+    ("UPDATE task SET state = '{}'", "records", "has a state that cannot be read: missing field"),
+    ("UPDATE task SET status = 'success' WHERE terminal = 1", "records", "has a status that contradicts its state"),
+    ("UPDATE task SET wake_at = 1", "records", "has a wake_at that contradicts its state"),
+    ("UPDATE task SET finished_at = NULL", "records", "has a finished_at that contradicts its state"),
     (
-        |data| sql(data, "UPDATE task SET state = x'ff' || ''"),
-        "records",
-        "has a state that cannot be read: expected value",
-    ),
-    (|data| sql(data, "UPDATE task SET state = '{}'"), "records", "has a state that cannot be read: missing field"),
-    (
-        |data| sql(data, "UPDATE task SET status = 'success' WHERE terminal = 1"),
-        "records",
-        "has a status that contradicts its state",
-    ),
-    (|data| sql(data, "UPDATE task SET wake_at = 1"), "records", "has a wake_at that contradicts its state"),
-    (|data| sql(data, "UPDATE task SET finished_at = NULL"), "records", "has a finished_at that contradicts its state"),
-    (
-        |data| {
-            let never = "state = json_set(state, '$.finished_at', NULL), finished_at = NULL";
-            sql(data, &format!("UPDATE task SET {never} WHERE terminal = 1"));
-        },
+        "UPDATE task SET state = json_set(state, '$.finished_at', NULL), finished_at = NULL WHERE terminal = 1",
         "records",
         "has a finished_at that contradicts its state",
     ),
+    ("UPDATE task_event SET phase = 'ready'", "records", "has a latest event that contradicts its state"),
+    ("DELETE FROM task_event", "records", "its timeline does not have each step to that once"),
+    ("DELETE FROM task_event WHERE version = 1", "records", "does not have each step to that once"),
+    ("UPDATE task_event SET version = 99 WHERE version = 1", "records", "does not have each step to that once"),
     (
-        |data| sql(data, "UPDATE task_event SET phase = 'ready'"),
-        "records",
-        "has a latest event that contradicts its state",
-    ),
-    (|data| sql(data, "DELETE FROM task_event"), "records", "its timeline does not have each step to that once"),
-    (|data| sql(data, "DELETE FROM task_event WHERE version = 1"), "records", "does not have each step to that once"),
-    (
-        |data| sql(data, "UPDATE task_event SET version = 99 WHERE version = 1"),
-        "records",
-        "does not have each step to that once",
-    ),
-    (
-        |data| sql(data, "UPDATE task SET state = json_set(state, '$.deadline_at', '2026-01-01T00:00:00Z')"),
+        "UPDATE task SET state = json_set(state, '$.deadline_at', '2026-01-01T00:00:00Z')",
         "deadlines",
         "is in flight, and should have ended at 2026-01-01T00:00:00.000Z",
     ),
     (
-        |data| sql(data, "UPDATE task SET terminal = 0, status = NULL, target = 'phone-0000005'"),
+        "UPDATE task SET terminal = 0, status = NULL, target = 'phone-0000005'",
         "target locks",
         "is in flight on phone-0000005, and so is another task",
     ),
-    (|data| sql(data, "UPDATE task SET sealed = x'00' WHERE terminal = 1"), "secrets", "were not wiped"),
-    (|data| sql(data, "UPDATE task SET sealed = NULL"), "secrets", "its arguments are gone"),
+    ("UPDATE task SET sealed = x'00' WHERE terminal = 1", "secrets", "were not wiped"),
+    ("UPDATE task SET sealed = NULL", "secrets", "its arguments are gone"),
     (
-        |data| sql(data, "PRAGMA foreign_keys = OFF; DELETE FROM task WHERE terminal = 1"),
+        "PRAGMA foreign_keys = OFF; DELETE FROM task WHERE terminal = 1",
         "integrity",
         "rows of task_event refer to a missing row of task",
     ),
-    (damage, "integrity", ""),
-    (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
-    (|data| sql(data, "ALTER TABLE act ADD COLUMN mine ANY"), "layout", "table act is missing or different"),
+    ("DROP INDEX ux_task_inflight", "layout", "index ux_task_inflight is missing"),
+    ("ALTER TABLE act ADD COLUMN mine ANY", "layout", "table act is missing or different"),
     (
-        |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),
-        "database",
-        "file is not a database",
-    ),
-    (
-        |data| sql(data, "UPDATE task SET sealed = zeroblob(64) WHERE terminal = 0"),
+        "UPDATE task SET sealed = zeroblob(64) WHERE terminal = 0",
         "commands",
         "the seal does not fit: it was made with another master key, or damaged",
     ),
     (
-        |data| sql(data, "UPDATE application SET permissions = '[\"device\",\"fly\"]' WHERE name = 'demo'"),
+        "UPDATE application SET permissions = '[\"device\",\"fly\"]' WHERE name = 'demo'",
         "content",
         "has the permission `fly`, which does not exist",
     ),
     (
-        |data| sql(data, "UPDATE application SET requests_per_minute = -1"),
+        "UPDATE application SET requests_per_minute = -1",
         "content",
         "the column requests_per_minute is wrong: -1 is out of range",
+    ),
+];
+
+/// The same for what no statement breaks.
+type Fault = (fn(&Path), &'static str, &'static str);
+
+const FAULTS: &[Fault] = &[
+    (damage, "integrity", ""),
+    (
+        |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),
+        "database",
+        "file is not a database",
     ),
     (
         set_clock_to_text,
@@ -180,11 +170,7 @@ const FAULTS: &[Fault] = &[
     (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is not a file; remove it"),
     (|data| pipe(&data.join("master.key")), "master key", "master.key is not a master key"),
     (
-        |data| {
-            let journal = data.join("simulated.jsonl");
-            let torn = fs::read_to_string(&journal).expect("a journal") + "{\n";
-            fs::write(journal, torn).expect("written");
-        },
+        |data| rewrite(&data.join("simulated.jsonl"), |journal| journal + "{\n"),
         "simulated phones",
         "simulated.jsonl` is damaged in line 4: EOF while parsing an object",
     ),
@@ -196,8 +182,7 @@ const FAULTS: &[Fault] = &[
     (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is neither a file nor a folder"),
     (
         |data| {
-            let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
-            fs::write(day, "{\"time\":\"2026-\n").expect("written");
+            rewrite(&newest(data), |_| "{\"time\":\"2026-\n".to_owned());
             fs::write(data.join("audit/zzz"), "an operator's own").expect("written");
         },
         "audit chain",
@@ -205,11 +190,7 @@ const FAULTS: &[Fault] = &[
     ),
     (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit chain", "are missing at the end"),
     (
-        |data| {
-            let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
-            let text = fs::read_to_string(&day).expect("text");
-            fs::write(day, text.replacen("set_power", "get_power", 1)).expect("written");
-        },
+        |data| rewrite(&newest(data), |trail| trail.replacen("set_power", "get_power", 1)),
         "audit chain",
         "changed since seal",
     ),
@@ -221,16 +202,21 @@ async fn each_fault_is_found_and_comes_with_a_remedy() {
     let data = home.path().join("data");
     let healthy = json_of(&data, "doctor").await;
     assert_eq!(healthy["healthy"], true, "{healthy}");
-    for (break_it, check, expected) in FAULTS {
+    let of_rows = BROKEN.iter().map(|(statement, check, part)| {
+        let break_it: Box<dyn Fn(&Path)> = Box::new(|data| sql(data, statement));
+        (break_it, check, part)
+    });
+    let of_files = FAULTS.iter().map(|(break_it, check, part)| (Box::new(break_it) as _, check, part));
+    for (break_it, check, expected) in of_rows.chain(of_files) {
         let scratch = TempDir::new().expect("a temporary folder");
         let copied = tokio::process::Command::new("cp").arg("-a").arg(&data).arg(scratch.path()).status().await;
         assert!(copied.expect("cp").success());
         let broken = scratch.path().join("data");
         break_it(&broken);
         let (code, said) = operate(&broken, "doctor --json").await;
-        let begin = said.find('{').unwrap_or_else(|| panic!("{check}: {said}"));
-        let end = said.rfind('}').expect("JSON") + 1;
-        let report: Value = serde_json::from_str(&said[begin..end]).expect("JSON");
+        // Lines of the log follow.
+        let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+        let report = answers.next().expect("a report").expect("JSON");
         let of = |list: &str| -> Vec<Value> {
             report[list].as_array().into_iter().flatten().filter(|row| row["check"] == *check).cloned().collect()
         };
@@ -243,8 +229,7 @@ async fn each_fault_is_found_and_comes_with_a_remedy() {
 
 #[tokio::test]
 async fn what_another_program_has_put_into_the_database_is_a_note_with_the_statement_that_removes_it() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     let data = program.data.clone();
     let made = [
         ("index", "CREATE INDEX \"by \"\"day\" ON act (at)"),
@@ -267,8 +252,7 @@ async fn what_another_program_has_put_into_the_database_is_a_note_with_the_state
 
 #[tokio::test]
 async fn a_start_that_a_wrong_value_prevents_names_table_row_and_column_and_a_wrong_permission_is_in_the_log() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     let data = program.data.clone();
     let app = json_of(&data, "app show demo").await["id"].as_str().expect("an id").to_owned();
     sql(&data, "UPDATE application SET permissions = '[\"device\",\"fly\"]' WHERE name = 'demo'");

@@ -3,6 +3,7 @@
 //! A limit on its file sizes stands in for the disk: setting it needs no privileges, and another
 //! process can lift it.
 
+use super::audit::read_trail;
 use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, says, start as start_in, steady};
 use crate::harness::writes::{database, open_database, restart, wait_for_phases};
 use kit::wait_for;
@@ -13,7 +14,7 @@ use std::io::{BufRead, BufReader, PipeWriter, pipe};
 use std::sync::Arc;
 use std::thread;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use toolwarrant_audit::{days, is_chain_line};
+use toolwarrant_audit::is_chain_line;
 
 const ASKED: usize = 20;
 
@@ -102,8 +103,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     done.sort();
     told.sort();
     assert_eq!(done, told, "each was done once, and nothing else was");
-    let trail = days(&program.data.join("audit")).expect("a folder");
-    let trail: String = trail.iter().map(|day| fs::read_to_string(day).expect("text")).collect();
+    let trail = read_trail(&program.data);
     let trail_lines = trail.lines().filter(|line| !is_chain_line(line.as_bytes()));
     let outcomes =
         trail_lines.map(|line| serde_json::from_str::<Value>(line).expect("a whole line")["outcome"].clone());

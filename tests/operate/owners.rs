@@ -1,5 +1,6 @@
 //! A data folder of one user, and commands of root and of other users on it.
 
+use super::audit::newest;
 use crate::harness::program::{Program, binary, json_of, send, start};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -160,7 +161,7 @@ async fn root_uses_no_folder_of_its_own_that_another_user_can_replace() {
 async fn a_refusal_to_open_names_the_file_its_owner_and_the_command_that_gives_it_back() {
     let Some(home) = make_used_home().await else { return };
     let data = home.path().join("data");
-    let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
+    let day = newest(&data);
     let wal = data.join("cloudphone.db-wal");
     for file in [data.join("cloudphone.watermark"), data.join("cloudphone.db"), data.join("lock"), wal, day] {
         // A database that was closed has no log.

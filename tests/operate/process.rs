@@ -4,7 +4,7 @@ use crate::harness::program::{Program, binary, json_of, key_of};
 use kit::{Process, Start, wait_for};
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::{self, PipeReader, Read, Write, pipe};
+use std::io::{self, Read, Write, pipe};
 use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
@@ -21,11 +21,6 @@ const LOUD: usize = 256 << 10;
 
 /// The server serves more at a time.
 const AT_A_TIME: usize = 50;
-
-async fn with_log_in_pipe() -> (Program, PipeReader) {
-    let (reader, writer) = pipe().expect("a pipe");
-    (Program::start_by(|start| start.flags(&["--log", "debug"]).log(writer)).await, reader)
-}
 
 /// Ends connections in the middle of a request: each is one logged line.
 async fn be_loud(program: &Program, bytes: usize) {
@@ -46,8 +41,9 @@ async fn be_loud(program: &Program, bytes: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_nobody_reads_stops_nothing_and_tells_later_what_was_lost() {
-    let (program, mut log) = with_log_in_pipe().await;
+async fn a_log_that_nobody_reads_stops_nothing_tells_later_what_was_lost_and_keeps_no_stop_waiting() {
+    let (mut log, writer) = pipe().expect("a pipe");
+    let mut program = Program::start_by(|start| start.flags(&["--log", "debug"]).log(writer)).await;
     be_loud(&program, 4 * LOUD).await;
     let reading = tokio::task::spawn_blocking(move || {
         let (mut all, mut part) = (Vec::new(), [0; 4096]);
@@ -56,20 +52,14 @@ async fn a_log_that_nobody_reads_stops_nothing_and_tells_later_what_was_lost() {
             assert!(length > 0, "it has ended: {}", String::from_utf8_lossy(&all));
             all.extend_from_slice(&part[..length]);
         }
-        String::from_utf8(all).expect("text")
+        (String::from_utf8(all).expect("text"), log)
     });
-    let all = tokio::time::timeout(PATIENCE, reading).await.expect("it tells").expect("a log");
+    let (all, _log) = tokio::time::timeout(PATIENCE, reading).await.expect("it tells").expect("a log");
     let told = all.lines().find_map(|line| line.split_once("did not take them lines=")).expect("a line").1;
     assert!(told.parse::<u64>().expect("a number") > 0);
     program.call("list_devices", json!({})).await.expect("an answer");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_nobody_reads_keeps_no_stop_waiting() {
-    let (mut program, log) = with_log_in_pipe().await;
     be_loud(&program, LOUD).await;
     tokio::time::timeout(PATIENCE, program.stop()).await.expect("it ends");
-    drop(log);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The program as users start it: its output, the commands pasted from it, its stop, and its
 //! messages after a wrong start.
 
+use super::audit::read_trail;
 use crate::harness::program::{Program, binary, operate, refusal, says, start};
 use crate::harness::writes::open_database;
 use kit::{Process, Start};
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 use std::fs::File;
 use tempfile::TempDir;
 use tokio::process::Command;
-use toolwarrant_audit::is_chain_line;
 
 #[tokio::test]
 async fn the_printed_curl_line_works_as_pasted() {
@@ -87,13 +87,8 @@ async fn it_stops_when_asked_and_its_audit_is_whole() {
     }
     program.stop().await;
     assert!(!program.log().contains("the grace period is over"), "a held picture keeps no stop waiting");
-    let audit = program.data.join("audit");
-    let files = std::fs::read_dir(audit).expect("the audit's folder");
-    let text: String = files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")).collect();
-    assert_eq!(
-        text.lines().filter(|line| !is_chain_line(line.as_bytes()) && line.contains("\"tool\":\"list")).count(),
-        20
-    );
+    let text = read_trail(&program.data);
+    assert_eq!(text.matches("\"tool\":\"list_devices\"").count(), 20);
     assert!(text.contains(r#""event":"closed","mode":"control","reads":1"#), "{text}");
 }
 
@@ -170,8 +165,7 @@ async fn a_proxy_in_a_private_network_is_the_operators_to_allow() {
 
 #[tokio::test]
 async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     std::fs::write(program.data.join("master.key"), format!("{}\n", "ab".repeat(32))).expect("written");
     let why = "the master key is not the one that this data was made with";
     says(&program.data, "--listen 127.0.0.1:0", 1, why).await;
@@ -179,8 +173,7 @@ async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
 
 #[tokio::test]
 async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
-    let mut program = Program::start(&[]).await;
-    program.stop().await;
+    let program = Program::start_and_stop().await;
     let database = program.data.join("cloudphone.db");
     File::create(&database).expect("emptied");
     let why = "cloudphone.db is empty, but there is a master key; restore a backup";

@@ -71,6 +71,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     let metric = async |name: &str| program.metric(name).await.expect("a page");
     assert_eq!(metric("upstream_reachable{upstream=\"den\"}").await, Some(0));
     assert_eq!(metric("upstream_reachable{upstream=\"lab\"}").await, Some(1));
+    assert_eq!(metric("upstream_targets{upstream=\"lab\"}").await, Some(2));
     assert_ne!(metric("upstream_calls_total{upstream=\"lab\",outcome=\"ok\"}").await, Some(0));
 
     program.stop().await;
