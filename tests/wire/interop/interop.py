@@ -347,24 +347,14 @@ def judge(cell, scenario, checks):
     return wrong
 
 
-PATIENT = """
-const patient = fetch;
-globalThis.fetch = (url, init) => {
-  const signals = [init.signal, AbortSignal.timeout(5000)].filter(Boolean);
-  return patient(url, { ...init, signal: AbortSignal.any(signals) });
-};
-"""
-# The fence, the ending, the comment, and the replacements for a client that stops reading after 5 s.
-LANGUAGES = {
-    "Python": ("python", "py", "#", [("timeout=35", "timeout=5"), (", wait_seconds=25", "")]),
-    "TypeScript": ("js", "mjs", "//", [("\n\n", PATIENT), (", wait_seconds: 25", "")]),
-}
+# The fence, the ending, and the comment.
+LANGUAGES = {"Python": ("python", "py", "#"), "TypeScript": ("js", "mjs", "//")}
 
 
 def try_sample(language, major, interpreter, number):
     """Runs a sample as it stands, but for the address and the key. It is for the latest major version of
     its package; a comment that begins with `version 1: ` replaces the line above it for that version."""
-    fence, ending, comment, impatient = LANGUAGES[language]
+    fence, ending, comment = LANGUAGES[language]
     text = re.search(rf"```{fence}\n(.*?)```", (ROOT / "docs/clients.md").read_text(), re.DOTALL)[1]
     mark, lines, above = f"{comment} version 1: ", [], ""
     for line in text.splitlines():
@@ -375,20 +365,18 @@ def try_sample(language, major, interpreter, number):
                 lines.pop()
             lines.append(line.removeprefix(mark))
         above = line
-    cell, text = Cell(f"docs/clients.md, {language} {major}"), "\n".join(lines) + "\n"
-    for check, changes in [("as it stands", []), ("5 s to read, no wait_seconds", impatient)]:
-        with Server(number) as server:
-            key, sample = server.keys[0], text
-            known = [("http://127.0.0.1:8080/mcp", server.url), ("KEY_ID", key["id"]), ("SECRET", key["secret"])]
-            for old, new in [*changes, *known]:
-                assert old in sample, f"the sample does not contain {old!r}"
-                sample = sample.replace(old, new, 1)
-            # Node resolves the packages from the folder of the file.
-            file = (HERE / "node_modules" if ending == "mjs" else server.home) / f"sample-{number}.{ending}"
-            file.write_text(sample)
-            ended = subprocess.run([str(interpreter), str(file)], capture_output=True, text=True, timeout=PATIENCE)
-        is_well = ended.returncode == 0 and ended.stdout.strip() == "success"
-        cell.checks.append((check, None if is_well else f"{ended.returncode}: {ended.stdout}{ended.stderr}"))
+    cell, sample = Cell(f"docs/clients.md, {language} {major}"), "\n".join(lines) + "\n"
+    with Server(number) as server:
+        key = server.keys[0]
+        for old, new in [("http://127.0.0.1:8080/mcp", server.url), ("KEY_ID", key["id"]), ("SECRET", key["secret"])]:
+            assert old in sample, f"the sample does not contain {old!r}"
+            sample = sample.replace(old, new, 1)
+        # Node resolves the packages from the folder of the file.
+        file = (HERE / "node_modules" if ending == "mjs" else server.home) / f"sample-{number}.{ending}"
+        file.write_text(sample)
+        ended = subprocess.run([str(interpreter), str(file)], capture_output=True, text=True, timeout=PATIENCE)
+    is_well = ended.returncode == 0 and ended.stdout.strip() == "success"
+    cell.checks.append(("as it stands", None if is_well else f"{ended.returncode}: {ended.stdout}{ended.stderr}"))
     return cell
 
 
