@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::yield_now;
 use toolwarrant_core::catalogue::PermissionSet;
-use transcript::{Event, Exchange, render};
+use transcript::Transcript;
 
 const SCENARIOS: &str = include_str!("reader/scenarios.txt");
 
@@ -28,20 +28,27 @@ const AWAITED_MAX: usize = 10;
 /// few.
 const TURNS: usize = 300;
 
+struct Exchange {
+    tool: String,
+    arguments: Value,
+    answer: Value,
+}
+
 struct Agent {
     server: Server,
     key: Key,
     other: Key,
     sim: Arc<Sim>,
     shown: Vec<String>,
-    events: Vec<Event>,
+    exchanges: Vec<Exchange>,
+    transcript: Transcript,
 }
 
 impl Agent {
     async fn take(&mut self, step: &str) {
         match step.split_once(' ').unwrap_or((step, "")) {
             ("again", _) => {
-                let Exchange { tool, arguments, .. } = self.exchanges().next_back().expect("a call before");
+                let Exchange { tool, arguments, .. } = self.exchanges.last().expect("a call before");
                 let (tool, arguments) = (tool.clone(), arguments.clone());
                 self.call(tool, arguments).await;
             }
@@ -49,11 +56,11 @@ impl Agent {
                 let arguments = self.fill_in(json!({"task_id": "$task_id", "wait_seconds": 25}));
                 for _ in 0..AWAITED_MAX {
                     self.call("get_task".to_owned(), arguments.clone()).await;
-                    if self.exchanges().next_back().is_some_and(|last| last.answer["terminal"] == true) {
+                    if self.exchanges.last().is_some_and(|last| last.answer["terminal"] == true) {
                         return;
                     }
                 }
-                panic!("{AWAITED_MAX} answers later none is terminal:\n{}", render(&self.events));
+                panic!("{AWAITED_MAX} answers later none is terminal:\n{}", self.transcript.text);
             }
             ("pass", seconds) => {
                 let seconds = seconds.parse().expect("a number");
@@ -61,16 +68,16 @@ impl Agent {
                     self.server.clock.advance(Duration::from_secs(1));
                     settle().await;
                 }
-                self.events.push(Event::Passed(seconds));
+                self.transcript.note(&format!("{seconds} s pass"));
             }
             ("fill", _) => self.fill().await,
             ("cut", _) => {
                 self.sim.cut();
-                self.events.push(Event::Changed("the platform goes away"));
+                self.transcript.note("the platform goes away");
             }
             ("mend", _) => {
                 self.sim.mend();
-                self.events.push(Event::Changed("the platform comes back"));
+                self.transcript.note("the platform comes back");
             }
             (tool, arguments) => {
                 let arguments = self.fill_in(serde_json::from_str(arguments).expect(step));
@@ -82,7 +89,7 @@ impl Agent {
     async fn call(&mut self, tool: String, arguments: Value) {
         let params = json!({"name": tool, "arguments": arguments});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let sent = self.server.clock.now();
+        self.transcript.call(&tool, &arguments, self.server.clock.now());
         let request = self.server.post(&self.key).body(body);
         let calling = tokio::spawn(async move { read(request.send().await.expect("an answer")).await });
         // The loop ends: the client gives up after a minute of system time.
@@ -110,8 +117,8 @@ impl Agent {
             Vec::<&str>::new(),
             "{tool} names a tool that the key is not shown"
         );
-        let at = [sent, self.server.clock.now()];
-        self.events.push(Event::Called(Exchange { tool, arguments, at, kind, answer }));
+        self.transcript.answer(kind, &answer, self.server.clock.now());
+        self.exchanges.push(Exchange { tool, arguments, answer });
     }
 
     async fn fill(&mut self) {
@@ -120,20 +127,16 @@ impl Agent {
             taken += usize::from(self.server.call(&self.other, "set_power", power(number, "boot")).await.is_ok());
         }
         assert_eq!(taken, TASKS_MAX, "the rest are refused");
-        self.events.push(Event::Changed("others write until the server takes no more"));
+        self.transcript.note("others write until the server takes no more");
     }
 
     fn fill_in(&self, mut arguments: Value) -> Value {
         for value in arguments.as_object_mut().expect("an object").values_mut() {
             let Some(member) = value.as_str().and_then(|text| text.strip_prefix('$')) else { continue };
-            let known = self.exchanges().rev().find_map(|exchange| exchange.answer.get(member));
+            let known = self.exchanges.iter().rev().find_map(|exchange| exchange.answer.get(member));
             *value = known.unwrap_or_else(|| panic!("no answer has a `{member}`")).clone();
         }
         arguments
-    }
-
-    fn exchanges(&self) -> impl DoubleEndedIterator<Item = &Exchange> {
-        self.events.iter().filter_map(|event| if let Event::Called(exchange) = event { Some(exchange) } else { None })
     }
 }
 
@@ -159,11 +162,12 @@ async fn play(scenario: &str) -> String {
     let (key, other) = (keys[0][0].clone(), keys[1][0].clone());
     let shown = server.list(&key).await;
     let shown = shown.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
-    let mut agent = Agent { server, key, other, sim, shown, events: Vec::new() };
+    let transcript = Transcript::default();
+    let mut agent = Agent { server, key, other, sim, shown, exchanges: Vec::new(), transcript };
     for step in steps {
         agent.take(step).await;
     }
-    render(&agent.events)
+    agent.transcript.text
 }
 
 async fn settle() {

@@ -1,7 +1,7 @@
 //! The requests and answers of an agent, as text that is the same in every run.
 //!
 //! Task ids, tokens and request ids are numbered in order of appearance. Times count from the
-//! start. Start at [`render`].
+//! start. Start at [`Transcript`].
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,71 +9,30 @@ use std::fmt::Write;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_testing::START;
 
-pub(super) enum Event {
-    Called(Exchange),
-    /// Seconds.
-    Passed(u64),
-    Changed(&'static str),
-}
-
-pub(super) struct Exchange {
-    pub(super) tool: String,
-    pub(super) arguments: Value,
-    pub(super) at: [Timestamp; 2],
-    pub(super) kind: &'static str,
-    pub(super) answer: Value,
-}
-
-/// Shows the tools of each key by a snapshot of `catalogue`.
-pub(super) fn render(events: &[Event]) -> String {
-    let mut aliases = Aliases::default();
-    let (mut text, mut number) = (String::new(), 0);
-    for event in events {
-        text.push('\n');
-        let write = match event {
-            Event::Passed(seconds) => writeln!(text, "[{seconds} s pass]"),
-            Event::Changed(what) => writeln!(text, "[{what}]"),
-            Event::Called(Exchange { tool, arguments, at: [sent, answered], kind, answer }) => {
-                number += 1;
-                let (sent, answered) = (since_start(*sent), since_start(*answered));
-                let (arguments, answer) = (aliases.of(arguments), lay_out(&aliases.of(answer), 0));
-                writeln!(text, "call {number} at {sent}: {tool} {arguments}\n{kind} at {answered}: {answer}")
-            }
-        };
-        write.expect("text");
-    }
-    text
-}
-
-fn since_start(at: Timestamp) -> String {
-    let millis = at.since(START).as_millis();
-    let (seconds, rest) = (millis / 1_000, millis % 1_000);
-    if rest == 0 { format!("+{seconds}s") } else { format!("+{seconds}.{rest:03}s") }
-}
-
-/// Puts one member on a line; an item of a list always takes one line.
-fn lay_out(value: &Value, depth: usize) -> String {
-    let indent = "  ".repeat(depth + 1);
-    let (lines, [open, close]): (Vec<String>, _) = match value {
-        Value::Object(members) if !members.is_empty() => {
-            let line = |(name, value): (&String, &Value)| format!("{indent}\"{name}\": {}", lay_out(value, depth + 1));
-            (members.iter().map(line).collect(), ['{', '}'])
-        }
-        Value::Array(items) if items.iter().any(Value::is_object) => {
-            (items.iter().map(|item| format!("{indent}{item}")).collect(), ['[', ']'])
-        }
-        plain => return plain.to_string(),
-    };
-    format!("{open}\n{}\n{}{close}", lines.join(",\n"), "  ".repeat(depth))
-}
-
 /// Values that differ from run to run get stable names.
 #[derive(Default)]
-struct Aliases {
+pub(super) struct Transcript {
+    pub(super) text: String,
+    calls: usize,
     known: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Aliases {
+impl Transcript {
+    pub(super) fn note(&mut self, what: &str) {
+        writeln!(self.text, "\n[{what}]").expect("text");
+    }
+
+    pub(super) fn call(&mut self, tool: &str, arguments: &Value, sent: Timestamp) {
+        self.calls += 1;
+        let (number, sent, arguments) = (self.calls, since_start(sent), self.of(arguments));
+        writeln!(self.text, "\ncall {number} at {sent}: {tool} {arguments}").expect("text");
+    }
+
+    pub(super) fn answer(&mut self, kind: &str, answer: &Value, at: Timestamp) {
+        let (at, answer) = (since_start(at), lay_out(&self.of(answer), 0));
+        writeln!(self.text, "{kind} at {at}: {answer}").expect("text");
+    }
+
     fn of(&mut self, value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(|item| self.of(item)).collect(),
@@ -112,4 +71,26 @@ impl Aliases {
         });
         format!("{kind}_{}", number + 1)
     }
+}
+
+fn since_start(at: Timestamp) -> String {
+    let millis = at.since(START).as_millis();
+    let (seconds, rest) = (millis / 1_000, millis % 1_000);
+    if rest == 0 { format!("+{seconds}s") } else { format!("+{seconds}.{rest:03}s") }
+}
+
+/// Puts one member on a line; an item of a list always takes one line.
+fn lay_out(value: &Value, depth: usize) -> String {
+    let indent = "  ".repeat(depth + 1);
+    let (lines, [open, close]): (Vec<String>, _) = match value {
+        Value::Object(members) if !members.is_empty() => {
+            let line = |(name, value): (&String, &Value)| format!("{indent}\"{name}\": {}", lay_out(value, depth + 1));
+            (members.iter().map(line).collect(), ['{', '}'])
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            (items.iter().map(|item| format!("{indent}{item}")).collect(), ['[', ']'])
+        }
+        plain => return plain.to_string(),
+    };
+    format!("{open}\n{}\n{}{close}", lines.join(",\n"), "  ".repeat(depth))
 }
