@@ -11,6 +11,7 @@ pub(crate) mod stream;
 pub(crate) mod writes;
 
 use crate::harness::shop::Mute;
+use crate::house::root;
 use cloudphone::OwnFlags;
 use cloudphone::phones::contract::{CATALOGUE, Contract};
 use cloudphone::phones::devices::Phones;
@@ -32,6 +33,7 @@ use tempfile::TempDir;
 use toolwarrant::contract::{Catalogue, Handlers, PermissionSet, ToolDef};
 use toolwarrant::tasks::Executor;
 use toolwarrant::{Clock, Service, Setup};
+use toolwarrant_reader::model;
 use toolwarrant_testing::START;
 use toolwarrant_testing::TestServer;
 pub(crate) use toolwarrant_testing::{TASKS_MAX, Tenant};
@@ -200,6 +202,11 @@ pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+}
+
+/// Reads the contract in a folder of the repository.
+pub(crate) fn contract(folder: &str) -> model::Contract {
+    toolwarrant_reader::load(&root().join(folder)).unwrap_or_else(|report| panic!("{report}"))
 }
 
 pub(crate) fn tools_with(permission: &str) -> Vec<&'static str> {

@@ -1,7 +1,7 @@
 //! Properties of every tool of every contract: these tests read the catalogue and name no tool.
 
 use crate::harness::shop::{CATALOGUE as SHOP, shop};
-use crate::harness::{Key, Server, Tenant, base_tools, every_permission_set, mute_phones, phones};
+use crate::harness::{Key, Server, Tenant, base_tools, contract, every_permission_set, mute_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -19,13 +19,9 @@ async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
     let (phones, phone_keys) = phones(tenants(&PHONES)).await;
     let (shop, shop_keys) = shop(tenants(&SHOP)).await;
     vec![
-        (&PHONES, spec("../../spec"), phones, phone_keys),
-        (&SHOP, spec("../../tests/services/print_shop/spec"), shop, shop_keys),
+        (&PHONES, contract("spec"), phones, phone_keys),
+        (&SHOP, contract("tests/services/print_shop/spec"), shop, shop_keys),
     ]
-}
-
-fn spec(folder: &str) -> Contract {
-    toolwarrant_reader::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
 }
 
 fn json(text: &str) -> Value {
@@ -133,8 +129,8 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
     // Contract, server, and targets: one that offers all, one that offers nothing, one that does
     // not exist, one unreachable.
     let worlds = [
-        (spec("../../spec"), phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
-        (spec("../../tests/services/print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
+        (contract("spec"), phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
+        (contract("tests/services/print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
     ];
     for (contract, server, keys, [offering, refusing, absent, unreachable]) in worlds {
         let [nobody, everybody, owner] = [&keys[0][0], &keys[1][0], &keys[2][0]];
@@ -180,7 +176,7 @@ async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
     let (server, keys) = mute_phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let page = server.call(&keys[0][0], "list_devices", json!({"limit": 60})).await.expect("a page");
     let devices = page["devices"].as_array().expect("devices");
-    let contract = spec("../../spec");
+    let contract = contract("spec");
     for tool in contract.tools_with(None) {
         let Some(capability) = tool.target.as_ref().and_then(|target| target.requires.as_ref()) else { continue };
         let mut seen = [false; 2];
@@ -225,7 +221,7 @@ fn a_resource_admits_what_its_identifiers_type_does() {
 #[test]
 fn no_handler_writes_the_name_of_an_argument_as_text() {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/phones/tools");
-    let contract = spec("../../spec");
+    let contract = contract("spec");
     let arguments = || contract.tools().flat_map(|tool| &tool.args);
     for file in std::fs::read_dir(tools).expect("a folder").flatten() {
         let code = std::fs::read_to_string(file.path()).expect("a file of handlers");

@@ -1,12 +1,11 @@
 //! The texts that an agent reads before it calls a tool.
 
-use crate::harness::{Key, Server, Tenant, base_tools, every_permission_set, open_phones, phones};
+use crate::harness::{Key, Server, Tenant, base_tools, contract, every_permission_set, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
-use std::path::Path;
 use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_reader::model::{Kind, NamedType, ReadersSpec};
-use toolwarrant_reader::{ListForm, description, list_item, load};
+use toolwarrant_reader::{ListForm, description, list_item};
 
 const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
@@ -32,6 +31,14 @@ async fn definitions() -> Vec<Definition> {
     let listed: Vec<_> = server.list(&key).await.iter().map(definition).collect();
     assert_eq!(listed.len(), base_tools(&PHONES).count());
     listed
+}
+
+/// Gives a key to every set of permissions.
+async fn with_each_set() -> (Server, Vec<(String, Key)>) {
+    let (names, tenants): (Vec<_>, _) =
+        every_permission_set(&PHONES).into_iter().map(|(name, set)| (name, Tenant::with(set))).unzip();
+    let (server, keys) = phones(tenants).await;
+    (server, names.into_iter().zip(keys.into_iter().flatten()).collect())
 }
 
 async fn instructions(server: &Server, key: &Key) -> String {
@@ -67,7 +74,7 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
 fn the_tools_of_the_specification_leave_room_for_another_one() {
     const ROOM: usize = 1_500;
     const OWN: &str = "list_devices get_device get_task create_session set_proxy clear_proxy set_power";
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
+    let contract = contract("spec");
     let ReadersSpec { list, list_with_outputs, .. } = contract.readers;
     for (form, limit) in [(ListForm::Plain, list), (ListForm::WithOutputs, list_with_outputs)] {
         let own = contract.tools().filter(|tool| OWN.split(' ').any(|name| name == tool.name));
@@ -78,11 +85,10 @@ fn the_tools_of_the_specification_leave_room_for_another_one() {
 
 #[tokio::test]
 async fn no_text_names_a_tool_that_its_reader_may_not_call() {
-    let sets = every_permission_set(&PHONES);
-    let (server, keys) = phones(sets.iter().map(|(_, set)| Tenant::with(*set)).collect()).await;
-    for ((granted, _), keys) in sets.iter().zip(&keys) {
-        let listed = server.list(&keys[0]).await;
-        let told = instructions(&server, &keys[0]).await + &json!(listed).to_string();
+    let (server, keys) = with_each_set().await;
+    for (granted, key) in &keys {
+        let listed = server.list(key).await;
+        let told = instructions(&server, key).await + &json!(listed).to_string();
         let words: Vec<&str> = told.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         for tool in base_tools(&PHONES) {
             let shown = listed.iter().any(|listed| listed["name"] == tool.name);
@@ -100,7 +106,7 @@ fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
             field.untrusted || inner.is_some_and(|inner| inner.name == "Remark" || shows(inner))
         })
     }
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
+    let contract = contract("spec");
     let showing: Vec<_> = contract.tools().filter(|tool| shows(&tool.result)).collect();
     let is_shown = |name| showing.iter().any(|tool| tool.name == name);
     assert!(["list_devices", "get_device", "get_task"].into_iter().all(is_shown));
@@ -111,11 +117,10 @@ fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
 
 #[tokio::test]
 async fn instructions_are_composed_of_what_a_key_may_call() {
-    let sets = every_permission_set(&PHONES);
-    let (server, keys) = phones(sets.iter().map(|(_, set)| Tenant::with(*set)).collect()).await;
+    let (server, keys) = with_each_set().await;
     let mut told = String::new();
-    for ((granted, _), keys) in sets.iter().zip(&keys) {
-        told += &format!("## {granted}\n\n{}\n\n", instructions(&server, &keys[0]).await);
+    for (granted, key) in &keys {
+        told += &format!("## {granted}\n\n{}\n\n", instructions(&server, key).await);
     }
     insta::assert_snapshot!(told);
 }

@@ -4,23 +4,21 @@ use super::arguments::objects;
 use crate::harness::shop::CATALOGUE as SHOP;
 use crate::harness::signed::Signed;
 use crate::harness::writes::phone;
-use crate::harness::{base_tools, cast};
+use crate::harness::{base_tools, cast, contract};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use cloudphone::platforms::simulator::CAST;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_reader::model::{Contract, EffectSpec, Http, ToolSpec};
 use toolwarrant_reader::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 use toolwarrant_signing as signing;
 
 fn both() -> [(&'static Catalogue, Contract, Value); 2] {
-    [(&PHONES, "../../spec"), (&SHOP, "../../tests/services/print_shop/spec")].map(|(catalogue, folder)| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let contract = toolwarrant_reader::load(&folder).expect("a contract without problems");
+    [(&PHONES, "spec"), (&SHOP, "tests/services/print_shop/spec")].map(|(catalogue, folder)| {
+        let contract = contract(folder);
         let document = openapi(&contract);
         (catalogue, contract, document)
     })

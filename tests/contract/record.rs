@@ -1,15 +1,13 @@
 //! The facts of the record about the framework, held against the code that acts by them.
 
 use crate::harness::writes::{entries, phone, proxy};
-use crate::harness::{cast, open_phones};
+use crate::harness::{cast, contract, open_phones};
 use serde_json::{Value, json};
-use std::path::Path;
-use toolwarrant_reader::{ContractRecord, load};
+use toolwarrant_reader::ContractRecord;
 use toolwarrant_signing::{Request, SCHEME, SKEW_SECONDS};
 
 fn fact(key: &str) -> Value {
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
-    ContractRecord::of(&contract).facts.get(&format!("framework.{key}")).cloned().expect(key)
+    ContractRecord::of(&contract("spec")).facts.get(&format!("framework.{key}")).cloned().expect(key)
 }
 
 #[test]

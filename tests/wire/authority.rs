@@ -92,13 +92,8 @@ async fn a_call_whose_authority_ends_while_its_body_arrives_is_refused() {
             let key = &keys[0][0];
             let mut stream = TcpStream::connect(server.address).await.expect("connected");
             let (first, rest) = body.split_at(body.len() / 2);
-            let head = format!(
-                "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\n\
-                 expect: 100-continue\r\ncontent-length: {}\r\nx-api-key: {}\r\nx-api-secret: {}\r\n\r\n",
-                body.len(),
-                key.id,
-                key.secret
-            );
+            let request = key.request(&body, "connection: close\r\nexpect: 100-continue\r\n");
+            let head = request.strip_suffix(&body).expect("the body comes last");
             stream.write_all(head.as_bytes()).await.expect("sent");
             // The server sends this once it has accepted the head.
             let mut go_on = [0; 25];
@@ -134,7 +129,7 @@ pub(crate) async fn serve_waiting() -> (Server, Key, Arc<Vendor>) {
     (server, keys[0][0].clone(), kept.expect("it was made"))
 }
 
-fn send(server: &Server, key: &Key, body: String) -> JoinHandle<(u16, Value)> {
+pub(crate) fn send(server: &Server, key: &Key, body: String) -> JoinHandle<(u16, Value)> {
     let request = server.post(key).body(body);
     tokio::spawn(async move { read(request.send().await.expect("an answer")).await })
 }

@@ -2,6 +2,7 @@
 //! revision.
 
 use crate::harness::bridge::Bridge;
+use crate::harness::contract;
 use crate::harness::program::Program;
 use crate::harness::writes::proxy;
 use rmcp::RoleClient;
@@ -13,17 +14,15 @@ use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::Value;
-use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolwarrant_reader::model::Contract;
 
 type Client = RunningService<RoleClient, ClientConfig>;
 
 #[tokio::test]
 async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revision() {
     let mut clients = JoinSet::new();
-    for revision in contract().service.served {
+    for revision in contract("spec").service.served {
         clients.spawn(async move {
             let mut program = Program::start(&[]).await;
             let mut local = Bridge::over_stdio(program.home.path(), &[]);
@@ -72,7 +71,7 @@ async fn the_official_rust_client_follows_a_task_over_http_and_over_the_bridge()
 }
 
 async fn lists_and_calls(client: Client) {
-    let (contract, revision) = (contract(), revision_of(&client));
+    let (contract, revision) = (contract("spec"), revision_of(&client));
     let structured = *revision >= *"2025-06-18";
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
@@ -125,9 +124,4 @@ fn transport(program: &Program) -> StreamableHttpClientTransport<reqwest::Client
 
 fn revision_of(client: &Client) -> String {
     client.peer_info().expect("the server's answer").protocol_version.to_string()
-}
-
-fn contract() -> Contract {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
-    toolwarrant_reader::load(&spec).unwrap_or_else(|report| panic!("{report}"))
 }

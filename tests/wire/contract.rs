@@ -2,11 +2,10 @@
 
 use crate::harness::revisions::ask;
 use crate::harness::shop::shop;
-use crate::harness::{Tenant, open_phones, phones};
+use crate::harness::{Tenant, contract, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
 use reqwest::Response;
 use serde_json::{Value, json};
-use std::path::Path;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_gate::{digest, read_record, sha256};
@@ -29,8 +28,7 @@ async fn the_contract_is_public_with_its_digest_and_a_strong_tag() {
     assert_eq!(tag, format!("\"{}\"", sha256(&text)), "the tag is made of the whole document");
 
     let shown: Value = serde_json::from_str(&text).expect("JSON");
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
-    let record = ContractRecord::of(&toolwarrant_reader::load(&spec).expect("the contract"));
+    let record = ContractRecord::of(&contract("spec"));
     assert_eq!(read_record(&text).expect("a record").facts, record.facts);
     assert_eq!(shown["digest"], digest(&record));
     let said = ["service", "version", "framework"].map(|member| shown[member].as_str().expect("text"));

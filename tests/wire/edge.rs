@@ -268,13 +268,7 @@ async fn an_address_that_does_not_read_long_answers_gets_no_more_of_them_and_oth
     let head = "HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n";
     let token = session["token"].as_str().expect("a token");
     let picture = format!("GET /screen/still {head}authorization: Bearer {token}\r\n\r\n").into_bytes();
-    let call = |tool: &str, arguments: Value| {
-        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
-        let (call, pair) = (call.to_string(), format!("x-api-key: {}\r\nx-api-secret: {}", key.id, key.secret));
-        let length = call.len();
-        let head = format!("POST /mcp {head}content-type: application/json\r\n{pair}\r\ncontent-length: {length}");
-        format!("{head}\r\n\r\n{call}").into_bytes()
-    };
+    let call = |tool: &str, arguments: Value| key.call_request(tool, &arguments, "connection: close\r\n").into_bytes();
     let list = || call("list_devices", json!({"limit": 200}));
     let signed = || server.sign(key, "GET", "/v1/devices?limit=200").octets();
     let short = || call("get_device", json!({"device_id": "phone-0000001"}));

@@ -5,7 +5,7 @@ pub(crate) mod platform;
 
 use crate::harness::Tenant;
 use crate::harness::writes::{phone, power, proxy};
-use crate::harness::{Key, Server, alone, both_sides, serve};
+use crate::harness::{Key, Server, alone, both_sides, contract, serve};
 use cloudphone::phones::contract::CATALOGUE;
 use cloudphone::platforms::simulator::{CAST, Sim};
 use platform::Vendor;
@@ -14,7 +14,6 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 use std::io;
-use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -32,7 +31,7 @@ use toolwarrant_operator::{
     TaskListQuery, UnreadTargets, execute, local_operator, render,
 };
 use toolwarrant_reader::model::Contract;
-use toolwarrant_reader::{load, type_schema};
+use toolwarrant_reader::type_schema;
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
 
@@ -75,8 +74,8 @@ async fn rig(text: &str) -> Rig {
         both_sides(platform, clock)
     };
     let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
-    Rig { server, key: keys[0][0].clone(), platform: kept.expect("it was made"), contract }
+    let platform = kept.expect("it was made");
+    Rig { server, key: keys[0][0].clone(), platform, contract: contract("spec") }
 }
 
 impl Rig {

@@ -2,6 +2,7 @@
 //! and the permission to ask.
 
 use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
+use crate::wire::authority::{body, send};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,13 +26,10 @@ async fn write(server: &Server, key: &Key, device: &str) -> String {
     accepted["task_id"].as_str().expect("an id").to_owned()
 }
 
-struct ToolCall(JoinHandle<Value>);
+struct ToolCall(JoinHandle<(u16, Value)>);
 
 fn ask(server: &Server, key: &Key, arguments: Value) -> ToolCall {
-    let params = json!({"name": "get_task", "arguments": arguments});
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let request = server.post(key).body(body);
-    ToolCall(tokio::spawn(async move { request.send().await.expect("an answer").json().await.expect("JSON") }))
+    ToolCall(send(server, key, body("get_task", arguments)))
 }
 
 impl ToolCall {
@@ -43,7 +41,7 @@ impl ToolCall {
     }
 
     async fn answer(self) -> Value {
-        outcome(&self.0.await.expect("no panic")).expect("a task")
+        outcome(&self.0.await.expect("no panic").1).expect("a task")
     }
 }
 

@@ -19,7 +19,7 @@ use toolwarrant_signing::{IDEMPOTENCY_KEY, KEY, NONCE, Request, SIGNATURE, TIMES
 
 struct Sample {
     file: &'static str,
-    needs: &'static [[&'static str; 2]],
+    needs: &'static [&'static str],
     /// Otherwise it is the first argument of a command.
     built: bool,
     /// The HTTP client sends the absolute form if the environment names a proxy.
@@ -31,21 +31,15 @@ struct Sample {
 const SAMPLES: [Sample; 5] = [
     Sample {
         file: "curl.sh",
-        needs: &[["bash", "--version"], ["curl", "--version"], ["openssl", "version"]],
+        needs: &["bash", "curl", "openssl"],
         built: false,
         proxied: true,
         otherwise: &["raw octets of UTF-8"],
     },
-    Sample {
-        file: "sign.py",
-        needs: &[["python3", "--version"]],
-        built: false,
-        proxied: false,
-        otherwise: &["raw octets of UTF-8"],
-    },
+    Sample { file: "sign.py", needs: &["python3"], built: false, proxied: false, otherwise: &["raw octets of UTF-8"] },
     Sample {
         file: "sign.mjs",
-        needs: &[["node", "--version"]],
+        needs: &["node"],
         built: false,
         proxied: false,
         otherwise: &[
@@ -60,7 +54,7 @@ const SAMPLES: [Sample; 5] = [
     },
     Sample {
         file: "sign.go",
-        needs: &[["go", "version"]],
+        needs: &["go"],
         built: true,
         proxied: true,
         otherwise: &["raw octets of UTF-8", "characters that a URI may not have and servers take"],
@@ -319,15 +313,12 @@ fn docs() -> PathBuf {
 /// Returns `None` if a needed program is missing.
 async fn program(sample: &Sample, folder: &Path) -> Option<Vec<PathBuf>> {
     let Sample { file, needs, built, proxied: _, otherwise: _ } = *sample;
-    for [needed, version] in needs {
-        if !Command::new(needed).arg(version).output().await.is_ok_and(|output| output.status.success()) {
-            say(&format!("{file}: not run, {needed} is not here"));
-            return None;
-        }
+    if needs.iter().any(|program| kit::lacks(program)) {
+        return None;
     }
     let source = docs().join(file);
     if !built {
-        return Some(vec![needs[0][0].into(), source]);
+        return Some(vec![needs[0].into(), source]);
     }
     if needs.is_empty() {
         let example = PathBuf::from(env!("CARGO_BIN_EXE_cloudphone")).with_file_name("examples").join("sign");

@@ -1,9 +1,9 @@
 //! TLS of the program: the certificate at its start, the versions that it speaks, and changes of
 //! the certificate while it serves.
 
-use crate::harness::outcome;
 use crate::harness::program::{Program, json_of, refusal, start};
 use crate::harness::stream::{NEVER, answer};
+use crate::harness::{outcome, write};
 use kit::Process;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
@@ -12,7 +12,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -24,11 +24,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use toolwarrant_http::Router;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Limits, Tls};
-
-fn write_private(file: &Path, content: &[u8]) {
-    fs::write(file, content).expect("written");
-    fs::set_permissions(file, Permissions::from_mode(0o600)).expect("it is ours");
-}
 
 /// For `localhost`.
 pub(crate) struct TlsPair {
@@ -47,8 +42,8 @@ impl TlsPair {
     /// Changes the key, too.
     fn renew(&mut self) {
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        write_private(&self.certificate(), signed.cert.pem().as_bytes());
-        write_private(&self.key(), signed.signing_key.serialize_pem().as_bytes());
+        write(&self.certificate(), &signed.cert.pem(), 0o600);
+        write(&self.key(), &signed.signing_key.serialize_pem(), 0o600);
         self.der = signed.cert.der().clone();
     }
 
@@ -234,14 +229,14 @@ async fn a_new_certificate_is_used_from_the_next_connection_on_and_a_wrong_one_n
     // The two files are written one after the other, so for a moment they do not match.
     let key = fs::read(pair.key()).expect("a key");
     pair.renew();
-    let new_key = fs::read(pair.key()).expect("a key");
+    let new_key = fs::read_to_string(pair.key()).expect("a key");
     fs::write(pair.key(), key).expect("written");
     server.tls.reload();
     assert!(is_served(&old).await && !is_served(&pair).await, "the old one is kept");
     fs::remove_file(pair.key()).expect("removed");
     server.tls.reload();
     assert!(is_served(&old).await);
-    write_private(&pair.key(), &new_key);
+    write(&pair.key(), &new_key, 0o600);
     assert!(is_served(&old).await, "until it is read");
     server.tls.reload();
     assert!(is_served(&pair).await && !is_served(&old).await, "the new one is used");

@@ -2,7 +2,7 @@
 //! server of this framework gives.
 
 use super::nested::hostile;
-use crate::harness::open_phones;
+use crate::harness::{contract, open_phones};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -30,8 +30,7 @@ async fn compare(against: &Path, url: &str, json: bool) -> (u8, String) {
 }
 
 fn record_of(spec: &str) -> ContractRecord {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(spec);
-    ContractRecord::of(&toolwarrant_reader::load(&spec).expect("the contract"))
+    ContractRecord::of(&contract(spec))
 }
 
 /// By these facts, the server has changed since the trusted record.
