@@ -7,7 +7,9 @@
 use crate::answers::{ActMade, BackupAnswer};
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::OperatorContext;
-use crate::data::{AUDIT, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private};
+use crate::data::{
+    AUDIT, LAST_BACKUP, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, STDIO_SOCKET, everything, private,
+};
 use crate::error::OperatorError;
 use crate::names::Names;
 use std::ffi::OsStr;
@@ -19,10 +21,6 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_sqlite::LAYOUT;
-
-/// The file with the moment of the last complete backup. No act says that: the act of a backup is
-/// stored before it begins.
-pub(crate) const LAST_BACKUP: &str = "last-backup";
 
 const NOTE: &str =
     "the master key is not in it: keep a copy of master.key apart, for without it nothing in a backup can be opened";

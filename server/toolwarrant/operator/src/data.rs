@@ -62,6 +62,10 @@ pub(crate) fn is_begun(folder: &Path, names: &Names) -> bool {
 
 pub(crate) const SERVICE: &str = "service";
 
+/// The file with the moment of the last complete backup. No act says that: the act of a backup is
+/// stored before it begins.
+pub(crate) const LAST_BACKUP: &str = "last-backup";
+
 pub(crate) const RESTORING: &str = "restoring";
 
 pub(crate) const REPLICA: &str = "replica";

@@ -1,7 +1,6 @@
 //! The monitoring data of a process with a store in PostgreSQL: its lease, and the health of the
 //! server. Start at [`ReplicaStatus`].
 
-use crate::context::Shared;
 use crate::metric;
 use crate::prometheus::MetricsPage;
 use std::sync::{Arc, Mutex};
@@ -39,8 +38,8 @@ struct Figures {
 
 impl ReplicaStatus {
     #[must_use]
-    pub fn new(Shared { store, lease, .. }: &Shared) -> Self {
-        Self { store: Arc::clone(store), lease: lease.clone(), figures: Mutex::default() }
+    pub fn new(store: Arc<Postgres>, lease: Lease) -> Self {
+        Self { store, lease, figures: Mutex::default() }
     }
 
     pub(crate) async fn why_unready(&self) -> Option<String> {

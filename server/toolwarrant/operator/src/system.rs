@@ -1,6 +1,6 @@
 //! The figures that the system has about this process and its data folder. Reading them blocks.
 
-use crate::backup::LAST_BACKUP;
+use crate::data::LAST_BACKUP;
 use crate::metric::{self, Metric};
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};

@@ -182,7 +182,7 @@ impl Start {
                 audit: answering.audit.clone(),
                 limiter: listening.limiter.clone(),
                 upstreams,
-                replica: replica.as_ref().map(ReplicaStatus::new),
+                replica: replica.as_ref().map(|own| ReplicaStatus::new(Arc::clone(&own.store), own.lease.clone())),
                 access: registry.access(),
                 clock: clock.clone(),
                 folder: folder.path().to_owned(),
