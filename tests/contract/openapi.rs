@@ -182,6 +182,14 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
             let responses = operation["responses"].as_object().expect("responses");
             let statuses: BTreeSet<u16> = responses.keys().map(|status| status.parse().expect("a status")).collect();
             assert_eq!(statuses, expected, "{}", tool.name);
+            for (status, response) in responses {
+                let response = resolve(&document, response);
+                let required = |name: &str| resolve(&document, &response["headers"][name])["required"] == true;
+                assert!(
+                    required("X-Request-Id") && response["description"].as_str().is_some_and(|text| !text.is_empty())
+                );
+                assert_eq!([required("Location"), required("Allow")], [status == "202", status == "405"], "{response}");
+            }
             for error in errors {
                 let response = resolve(&document, &responses[&error.http.to_string()]);
                 let failure = json!({"code": error.code, "message": "Why.", "retryable": error.retryable});
@@ -194,7 +202,6 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
                 let more = failure.into_iter().chain([("more".to_owned(), json!(1))]).collect::<Map<_, _>>();
                 assert!(!validator.is_valid(&json!(more)), "it is closed");
                 assert_eq!(response["headers"].get("Retry-After").is_some(), retries(&document, response));
-                assert_eq!(resolve(&document, &response["headers"]["X-Request-Id"])["required"], true);
             }
         }
     }

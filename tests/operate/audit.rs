@@ -46,6 +46,12 @@ const TAMPERING: &[Tampering] = &[
             *call = call.replace("list_devices", "list_devicez");
         });
     }),
+    ("a seal is removed", |data| edit(data, |lines| drop(lines.remove(5)))),
+    ("a line is inserted", |data| edit(data, |lines| lines.insert(5, lines[1].clone()))),
+    ("the opening is removed", |data| edit(data, |lines| drop(lines.remove(0)))),
+    ("a file of no chain is added", |data| {
+        fs::write(data.join("audit/audit-2020-01-01.jsonl"), "{\"time\":0}\n").expect("written");
+    }),
     ("the file is removed", |data| fs::remove_file(newest(data)).expect("removed")),
     ("a process that was killed left a line and a half", |data| {
         edit(data, |lines| lines.extend([lines[1].clone(), "{\"time\":\"20".to_owned()]));
@@ -84,7 +90,7 @@ async fn five_calls() -> Arc<TempDir> {
 async fn each_change_of_the_trail_is_told_for_people_and_for_programs() {
     let home = five_calls().await;
     let mut out = String::new();
-    for (what, tamper) in TAMPERING {
+    for (at, (what, tamper)) in TAMPERING.iter().enumerate() {
         let copy = TempDir::new().expect("a temporary folder");
         let copied =
             tokio::process::Command::new("cp").arg("-a").arg(home.path().join("data")).arg(copy.path()).status();
@@ -92,7 +98,7 @@ async fn each_change_of_the_trail_is_told_for_people_and_for_programs() {
         let data = copy.path().join("data");
         let date = newest(&data).file_stem().and_then(|name| name.to_str()).expect("a name")[6..].to_owned();
         tamper(&data);
-        for line in ["audit verify", "audit verify --json"] {
+        for line in ["audit verify", "audit verify --json"].into_iter().take(if at < 2 { 2 } else { 1 }) {
             let (code, said) = operate(&data, line).await;
             write!(out, "{what}\n$ cloudphone {line}\n{}exit {code}\n\n", said.replace(&date, "DATE")).expect("text");
         }
@@ -194,13 +200,9 @@ async fn audit_files_beyond_the_limit_are_pruned_and_not_reported_missing() {
     let mut program = Program::start_at(home.clone(), &["--audit-keep-bytes", "1572864"]).await;
     program.call("list_devices", json!({})).await.expect("a page");
     let kept = || days(&audit).expect("a folder").len();
-    let mut verified = Value::Null;
-    for _ in 0..200 {
-        verified = json_of(&program.data, "audit verify").await;
-        if kept() == 2 {
-            break;
-        }
-    }
+    let pruned = wait_for(async || if kept() == 2 { Ok(()) } else { Err(format!("{} files", kept())) });
+    pruned.await.expect("one day goes");
+    let verified = json_of(&program.data, "audit verify").await;
     assert_eq!((kept(), &verified["sound"]), (2, &json!(true)), "{verified}");
     let doctor = json_of(&program.data, "doctor").await;
     assert_eq!(

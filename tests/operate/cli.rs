@@ -168,7 +168,8 @@ async fn every_command_says_how_it_is_used() {
     ] {
         let (_, help) = operate(Path::new("data"), &format!("{line} --help")).await;
         // The help of the print shop shows the flags that every command has.
-        let own = help.split("      --data <DIR>").next().expect("a text");
+        let (own, common) = help.split_once("      --data <DIR>").expect("common flags");
+        assert!(common.matches("\n      --").count() == 4 && common.contains("-h, --help"), "{common}");
         writeln!(out, "$ cloudphone {line} --help\n{own}").expect("text");
     }
     insta::assert_snapshot!(out);

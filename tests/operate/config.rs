@@ -131,7 +131,7 @@ async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it()
     }
     let (code, _, said) = run(Path::new(""), &[], "config check").await;
     assert!(code == 1 && said.contains("name it with --config FILE"), "{said}");
-    assert_eq!(run(nowhere, &[], "flags").await.0, 0, "it reads no file");
+    assert_eq!(run(nowhere, &[], "completion bash").await.0, 0, "it reads no file");
 }
 
 #[tokio::test]

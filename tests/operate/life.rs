@@ -72,6 +72,12 @@ async fn each_step_of_a_life_is_in_force_at_once_for_clients_and_shown_to_operat
     let tasks = json_of(&data, &format!("task list --app {id}")).await;
     assert_eq!(tasks["tasks"][0]["application"], name);
     assert!(json_of(&data, &format!("acts --on {id}")).await.as_array().expect("acts").len() >= 5);
+    let ended = kit::wait_for(async || {
+        let page = json_of(&data, &format!("task list --app {id} --limit 100")).await;
+        let tasks = page["tasks"].as_array().expect("tasks");
+        if tasks.iter().all(|task| task["status"] == "success") { Ok(()) } else { Err(page.to_string()) }
+    });
+    ended.await.expect("each goes on to its end");
     program.kill().await;
     let mut program = program.again(&[]).await;
     assert_eq!(json_of(&data, "app list --deleted").await, deleted, "after a kill too");

@@ -197,6 +197,16 @@ async fn another_user_is_refused_with_the_name_of_the_owner_and_changes_nothing(
         says_as(OTHER, &data, line, 1, &[&expected]).await;
         assert_eq!(list_of_others(SERVICE, &data), NO_PATHS, "{line}");
     }
+    let key = home.path().join("key");
+    fs::write(&key, "key_1:secret_1").expect("written");
+    for (owner, mode, code, part) in
+        [(ROOT, 0o440, 0, "X-Api-Key: key_1"), (ROOT, 0o444, 1, "run `chown "), (SERVICE, 0o440, 1, "run `chown ")]
+    {
+        chown(&key, Some(owner), Some(OTHER)).expect("another owner");
+        fs::set_permissions(&key, Permissions::from_mode(mode)).expect("a mode");
+        let line = format!("sign GET /v1/devices --key-file {}", key.display());
+        says_as(OTHER, home.path(), &line, code, &[part]).await;
+    }
 }
 
 #[tokio::test]

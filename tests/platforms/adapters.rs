@@ -87,6 +87,9 @@ impl<A: ReadPort + CheckPort> Lab<A> {
                 | Mishap::LosesCommand
                 | Mishap::Swallows
                 | Mishap::GivesUp
+                | Mishap::ActsLate
+                | Mishap::CannotBeRead
+                | Mishap::Rotates
                 | Mishap::ChangesPlaces
                 | Mishap::IgnoresProxy
         );

@@ -14,8 +14,8 @@ pub struct ProxyClient {
     pub stream: TcpStream,
     /// The host and the port to which it wants to be connected.
     pub to: String,
-    /// The same in the form of SOCKS5, which CONNECT does not have.
-    address: Option<Vec<u8>>,
+    /// The kind of the address in SOCKS5, which CONNECT does not have.
+    address: Option<u8>,
 }
 
 impl ProxyClient {
@@ -42,19 +42,16 @@ impl ProxyClient {
                 return Ok(None);
             }
         }
-        let [_, _, _, kind] = read(&mut stream).await?;
-        let (host, address) = match kind {
-            1 => read::<4>(&mut stream).await.map(|four| (Ipv4Addr::from(four).to_string(), four.to_vec()))?,
-            4 => read::<16>(&mut stream).await.map(|six| (format!("[{}]", Ipv6Addr::from(six)), six.to_vec()))?,
-            _ => {
-                let name = read_counted(&mut stream).await?;
-                let counted = [&[u8::try_from(name.len()).map_err(io::Error::other)?], &name[..]].concat();
-                (String::from_utf8_lossy(&name).into_owned(), counted)
-            }
+        let [5, 1, 0, kind] = read(&mut stream).await? else {
+            return stream.write_all(&[5, 7, 0, 1, 0, 0, 0, 0, 0, 0]).await.map(|()| None);
+        };
+        let host = match kind {
+            1 => read::<4>(&mut stream).await.map(|four| Ipv4Addr::from(four).to_string())?,
+            4 => read::<16>(&mut stream).await.map(|six| format!("[{}]", Ipv6Addr::from(six)))?,
+            _ => String::from_utf8_lossy(&read_counted(&mut stream).await?).into_owned(),
         };
         let port = stream.read_u16().await?;
-        let address = [&[kind], &address[..], &port.to_be_bytes()].concat();
-        Ok(Some(Self { stream, to: format!("{host}:{port}"), address: Some(address) }))
+        Ok(Some(Self { stream, to: format!("{host}:{port}"), address: Some(kind) }))
     }
 
     async fn meet_over_http(mut stream: TcpStream, first: u8, login: Option<&str>) -> io::Result<Option<Self>> {
@@ -67,10 +64,12 @@ impl ProxyClient {
         }
     }
 
-    /// Says whether the client is connected.
+    /// Says whether the client is connected. Names an address of another kind than the client did.
     pub async fn answer(&mut self, is_connected: bool) -> io::Result<()> {
+        let refused = if is_connected { 0 } else { 5 };
         let answer = match (&self.address, is_connected) {
-            (Some(address), _) => [&[5, if is_connected { 0 } else { 5 }, 0], &address[..]].concat(),
+            (Some(1), _) => [&[5, refused, 0], &[3, 1, b'x', 0, 0][..]].concat(),
+            (Some(_), _) => [&[5, refused, 0], &[1, 0, 0, 0, 0, 0, 0][..]].concat(),
             (None, true) => b"HTTP/1.1 200 Fine\r\nX: y\r\n\r\n".to_vec(),
             (None, false) => b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n".to_vec(),
         };

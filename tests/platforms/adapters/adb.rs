@@ -189,7 +189,7 @@ async fn no_fault_behind_an_adb_server_breaks_a_promise() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_proven_readings_no_missing_effect_is_refunded() {
     let operations = [Operation::SetProxy, Operation::Restart];
-    let table = super::table(rack(12, false).await, &operations).await;
+    let table = super::table(rack(24, false).await, &operations).await;
     assert!(!table.contains("failed_silent"), "{table}");
     insta::assert_snapshot!(table);
 }

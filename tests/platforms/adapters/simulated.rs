@@ -48,7 +48,13 @@ fn part(fault: Mishap) -> Option<Part> {
         Mishap::CannotBeRead => Part::Unreadable,
         Mishap::IgnoresProxy => Part::Leaking,
         Mishap::Rotates => Part::Rotating,
-        _ => return None,
+        // Their connections never fail.
+        Mishap::SaysNothing | Mishap::CutsAnswer => return None,
+        Mishap::ActsAndRefuses | Mishap::ShowsOnly => return None,
+        Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
+        Mishap::Forwarded | Mishap::SharesProxyAddress => return None,
+        Mishap::ChangesPlaces | Mishap::ProxyIsDead => return None,
+        Mishap::LeavesThroughNeighbour | Mishap::LeavesThroughApp => return None,
     })
 }
 

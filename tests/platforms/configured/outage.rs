@@ -69,10 +69,13 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     assert!(status == 200 && ready.contains("the upstream den (armcloud) cannot be reached"), "{ready}");
     assert!(!ready.contains("upstream lab"), "{ready}");
     let metric = async |name: &str| program.metric(name).await.expect("a page");
-    assert_eq!(metric("upstream_reachable{upstream=\"den\"}").await, Some(0));
-    assert_eq!(metric("upstream_reachable{upstream=\"lab\"}").await, Some(1));
-    assert_eq!(metric("upstream_targets{upstream=\"lab\"}").await, Some(2));
-    assert_ne!(metric("upstream_calls_total{upstream=\"lab\",outcome=\"ok\"}").await, Some(0));
+    for (name, values) in [("reachable", [0, 1]), ("targets", [2, 2]), ("waiting", [0, 0])] {
+        for (of, value) in ["den", "lab"].into_iter().zip(values) {
+            assert_eq!(metric(&format!("upstream_{name}{{upstream=\"{of}\"}}")).await, Some(value), "{name} {of}");
+        }
+    }
+    assert_eq!(metric("upstream_refused_total{upstream=\"lab\"}").await, Some(0));
+    assert!(metric("upstream_calls_total{upstream=\"lab\",outcome=\"answered\"}").await.is_some_and(|calls| calls > 0));
 
     program.stop().await;
     program = site.start(4, &[]).await;
@@ -89,6 +92,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     program = site.start(2, WATCHED).await;
     let (_, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
     assert!(ready.contains("the upstream den (armcloud) cannot be reached") && ready.contains("never read"), "{ready}");
+    assert_eq!(program.metric("upstream_age_seconds{upstream=\"den\"}").await.expect("a page"), None);
     for (key, told) in [(&program.keys[0], true), (&some, true), (&none, false)] {
         let page = kit::call(program.address, key, "list_devices", &json!({})).await;
         let page = page.expect("an answer").expect("a page");

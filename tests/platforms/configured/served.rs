@@ -216,6 +216,8 @@ async fn a_check_explains_each_step_that_fails() {
         site.configure(config);
         double.switch(None, switches).await;
         let (code, text) = site.operate("platform check lab").await;
+        let sound = text.lines().find(|line| line.starts_with("sound ")).expect("a line");
+        assert_eq!(sound.ends_with("true"), code == 0, "{text}");
         transcript += &format!("{name}: exit {code}\n{}\n", findings(&normalize(&text, &site)));
     }
     insta::assert_snapshot!(transcript);

@@ -131,4 +131,5 @@ async fn a_shop_ends_when_a_copy_that_may_lack_writes_is_the_server_and_none_lea
     says(&cluster.data("one"), "doctor", 0, "").await;
     one.stop().await.expect("it runs");
     cluster.says("one", "cluster accept-loss --yes", 1, "no loss to accept").await;
+    assert!(!cluster.data("machines").join("p-4").exists(), "nothing was sent");
 }
