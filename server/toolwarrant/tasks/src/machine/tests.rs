@@ -9,6 +9,8 @@ mod states;
 mod table;
 mod takeover;
 
+use table::{Life, live, parse_sent};
+
 const SETTLE: u32 = 10;
 const DEADLINE: u32 = 60;
 
@@ -18,30 +20,6 @@ fn policy(probe: Option<Probe>, idempotent: bool) -> TaskPolicy {
 
 fn probe(baseline: bool) -> Option<Probe> {
     Some(Probe { name: "counter".into(), baseline })
-}
-
-fn none() -> Sent {
-    Sent::NoAnswer("reset".into())
-}
-
-fn unsure() -> Sent {
-    Sent::Unsure("status -4".into())
-}
-
-fn err() -> Sent {
-    Sent::Err("jam".into())
-}
-
-fn refusal(precedes_act: bool) -> Sent {
-    Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act, is_busy: false })
-}
-
-fn busy() -> Sent {
-    Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act: false, is_busy: true })
-}
-
-fn not_sent() -> Sent {
-    Sent::NotSent("refused".into())
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -59,16 +37,6 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     super::step(task, event, now, &|| facts)
 }
 
-fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>) {
-    let (mut task, mut entries) = (Task::new(policy, at(0)), Vec::new());
-    for (seconds, event) in events {
-        let step = step(task, event.clone(), at(*seconds), facts);
-        task = step.task;
-        entries.extend(step.entries);
-    }
-    (task, entries)
-}
-
 #[test]
 fn a_new_process_does_not_start_a_task_before_its_target_has_settled() {
     let task = Task::new_delayed(policy(None, false), at(100), at(700));
@@ -82,7 +50,7 @@ fn a_new_process_does_not_start_a_task_before_its_target_has_settled() {
 
 #[test]
 fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
-    let (task, _) = run(policy(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
+    let task = live("probe, idempotent: 0 due; 0 err").task;
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
     let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), &Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
@@ -91,16 +59,14 @@ fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
 
 #[test]
 fn a_reading_that_ends_after_the_deadline_is_the_last() {
-    let events = [(0, Event::Due), (0, Event::Sent(Sent::Ok))];
-    let (task, _) = run(policy(probe(false), false), Facts::default(), &events);
+    let task = live("probe: 0 due; 0 ok").task;
     let unread = Reading { verdict: Verdict::Unreadable, expected: "b".into(), observed: "a".into() };
     let ended = super::step(task, Event::Probed(unread, at(59)), at(89), &Facts::default).task;
     assert_eq!((ended.status(), ended.finished_at), (Some(TaskStatus::Timeout), Some(at(89))));
 }
 
-fn times_of_readings(answer: Sent, verdict: Verdict, provability: Provability) -> Vec<u64> {
-    let sent = [(0, Event::Due), (0, Event::Sent(answer))];
-    let (mut task, _) = run(policy(probe(false), false), Facts::default(), &sent);
+fn times_of_readings(answer: &str, verdict: Verdict, provability: Provability) -> Vec<u64> {
+    let mut task = live(&format!("probe: 0 due; 0 {answer}")).task;
     let (mut now, mut times) = (at(0), vec![]);
     while task.status().is_none() {
         times.push(now.since(at(0)).as_secs());
@@ -114,11 +80,10 @@ fn times_of_readings(answer: Sent, verdict: Verdict, provability: Provability) -
 
 #[test]
 fn readings_back_off_and_follow_each_other_closely_once_the_effect_has_settled() {
-    assert_eq!(times_of_readings(Sent::Ok, Verdict::Unreadable, Provability::Both), [0, 3, 6, 10, 13, 26, 52, 60]);
-    assert_eq!(times_of_readings(Sent::Ok, Verdict::Absent, Provability::Both), [0, 3, 6, 10, 13]);
-    assert_eq!(times_of_readings(Sent::Ok, Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 60]);
-    let refused = Sent::Err("no".into());
-    assert_eq!(times_of_readings(refused, Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 13]);
+    assert_eq!(times_of_readings("ok", Verdict::Unreadable, Provability::Both), [0, 3, 6, 10, 13, 26, 52, 60]);
+    assert_eq!(times_of_readings("ok", Verdict::Absent, Provability::Both), [0, 3, 6, 10, 13]);
+    assert_eq!(times_of_readings("ok", Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 60]);
+    assert_eq!(times_of_readings("err", Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 13]);
 }
 
 #[test]
@@ -136,17 +101,15 @@ fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
         let line = event.to_string();
         assert!(line.contains("7 8") && !line.contains(char::is_control) && !line.contains("[31m"), "{line:?}");
     }
-    let (task, _) =
-        run(policy(None, false), Facts::default(), &[(0, Event::Due), (0, Event::Sent(Sent::Pending(raw.to_owned())))]);
+    let pending = Event::Sent(Sent::Pending(raw.to_owned()));
+    let task = step(live("no probe: 0 due").task, pending, at(0), Facts::default()).task;
     assert_eq!(task.operation.as_deref(), Some(raw));
 }
 
 #[test]
 fn an_event_is_the_same_after_it_was_stored() {
-    let refused = Refusal { code: 429, why: "slow down".into(), precedes_act: true, is_busy: false };
-    let sent =
-        [Sent::NotSent("x".into()), Sent::Refused(refused), Sent::Ok, Sent::Pending("7".to_owned()), none(), unsure()];
-    let events = sent.into_iter().flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);
+    let sent = ["not sent", "refused before", "ok", "pending", "none", "unsure"].into_iter().filter_map(parse_sent);
+    let events = sent.flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);
     let rest =
         [Event::Due, Event::Found, Event::Baseline(None), Event::Baseline(Some("a".to_owned())), Event::LookedUp(None)];
     let rest = rest.into_iter().chain([Event::TakenOver, Event::LookedUp(Some(None)), reading(Verdict::Absent)]);

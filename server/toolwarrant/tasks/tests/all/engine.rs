@@ -12,7 +12,6 @@ use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted
 use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
-use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::{
     CallFacts, Identity, LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
     UpstreamReport, WriteRequest,
@@ -274,31 +273,6 @@ async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_
 }
 
 #[tokio::test]
-async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after_a_start() {
-    let clock = Clock::manual(START);
-    let engine = engine(Obedient, &clock).await;
-    let nonces = Nonces::new(clock.clone());
-    let caller = caller("app", Grants::everything());
-    let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take(&caller, nonce, 0, false).expect("new"));
-    let mut race = Vec::new();
-    for (nonce, fingerprint) in used.iter().zip([[1; 32], [1; 32], [2; 32]]) {
-        let mut write = WriteRequest { nonce: Some(nonce), ..write("printer", "p-1") };
-        write.identity.fingerprint = fingerprint;
-        assert!(engine.repeat(&write).await.expect("a store that can be read").is_none());
-        race.push(write);
-    }
-    for write in race {
-        let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
-    }
-    engine.keep_nonce(&nonces.take(&caller, "refused", 0, false).expect("new")).await.expect("kept");
-    for nonce in ["fresh", "hit", "busy", "refused"] {
-        let repeated = Nonces::new(clock.clone()).take(&self::caller("app", Grants::everything()), nonce, 0, false);
-        let repeated = engine.keep_nonce(&repeated.expect("unknown to another run")).await;
-        assert!(matches!(repeated, Err(StoreError::Conflict(_))), "{nonce}: {repeated:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_clock_that_ran_ahead_at_any_start_drops_no_nonce_that_the_right_clock_makes_valid_again() {
     let keep = async |store: &Arc<Memory>| {
         let clock = Clock::manual(START);
@@ -335,18 +309,6 @@ async fn a_clock_that_ran_ahead_at_any_start_drops_no_nonce_that_the_right_clock
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_waits_for_a_send_of_the_former_ones_from_its_own_start_on() {
-    struct Silent;
-
-    impl Executor for Silent {
-        fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
-            Box::pin(std::future::pending())
-        }
-
-        fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
-            Obedient.probe(write)
-        }
-    }
-
     let (tables, clock) = (Memory::default(), Clock::start_at(START));
     let lead = async |executor: Arc<dyn Executor>, seconds| {
         let parts = Parts { executor, ..parts(&Arc::new(tables.lead()), Obedient, &clock) };
@@ -354,11 +316,12 @@ async fn a_leader_waits_for_a_send_of_the_former_ones_from_its_own_start_on() {
         let leading = Arc::clone(&engine).run(tokio::time::sleep(Duration::from_secs(seconds)));
         (engine, tokio::spawn(leading))
     };
-    let (first, _) = lead(Arc::new(Silent), 100).await;
+    let silent = || Arc::new(Slow { clock: clock.clone(), sends: 3_600, reads: 0 });
+    let (first, _) = lead(silent(), 100).await;
     let id = accept(&first, write("printer", "p-1")).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     // The second one leads for a shorter time than it waits.
-    let (_, second) = lead(Arc::new(Silent), 10).await;
+    let (_, second) = lead(silent(), 10).await;
     second.await.expect("no panic");
     let begun = clock.now();
     let (third, _) = lead(Arc::new(Obedient), 100).await;

@@ -97,16 +97,6 @@ struct Nature {
 }
 
 impl Nature {
-    fn new(
-        clock: Clock,
-        dice: Mutex<SplitMix>,
-        weather: Weather,
-        mutant: Option<Mutant>,
-        history: Option<Mutex<Vec<String>>>,
-    ) -> Self {
-        Self { clock, dice, weather, mutant, history, tries: AtomicU64::new(0), denied: Mutex::default() }
-    }
-
     fn below(&self, n: u64) -> u64 {
         self.dice.lock().expect("no panic").below(n)
     }
@@ -171,18 +161,31 @@ fn is_clear(seed: u64) -> bool {
     seed % 4 == 3 || BROKEN_ONCE.contains(&seed)
 }
 
+/// By its seed, a mutant and true if it has a history.
+type WorldKind = (u64, Option<Mutant>, bool);
+
 fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime").block_on(async {
+    in_paused_time(async {
         let mut random = SplitMix(seed);
         let weather = Weather::new(&mut random);
         let events = events::draw(&mut random);
-        let clock = Clock::start_at(START);
-        let (dice, history) = (Mutex::new(random), telling.then(Mutex::default));
-        let nature = Arc::new(Nature::new(clock, dice, weather, mutant, history));
+        World::new((seed, mutant, telling), weather, random).run(events).await
+    })
+}
+
+fn in_paused_time<T>(world: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(world)
+}
+
+impl World {
+    fn new((seed, mutant, telling): WorldKind, weather: Weather, dice: SplitMix) -> Self {
+        let (dice, history) = (Mutex::new(dice), telling.then(Mutex::default));
+        let (clock, (tries, denied)) = (Clock::start_at(START), Default::default());
+        let nature = Arc::new(Nature { clock, dice, weather, mutant, history, tries, denied });
         nature.note(|| format!("seed {seed}: {:?}", nature.weather));
         let random = Random::from_seed(seed);
-        let world = World {
+        Self {
             wheels: Wheels::new(&nature, (!is_clear(seed)).then_some(SplitMix(!seed))),
             platters: Arc::default(),
             keyring: KeyRing::new("test", &[7; 32], random.clone()),
@@ -192,12 +195,9 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
             disturbed: false,
             takeover: Duration::ZERO,
             nature,
-        };
-        world.run(events).await
-    })
-}
+        }
+    }
 
-impl World {
     async fn run(mut self, events: Vec<(Duration, Happens)>) -> Outcome {
         let nature = Arc::clone(&self.nature);
         let mut process = Some(self.start().await);

@@ -44,10 +44,9 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
         while task.status().is_none() {
             steps += 1;
             assert!(steps < 200, "seed {seed} never ends: {task:?}");
-            let answers = [Sent::Ok, err(), Sent::Pending("7".into()), none(), unsure(), refusal(false)];
-            let sent = [not_sent(), refusal(true)].into_iter().chain(answers).nth(random.below(8) as usize);
-            let sent = sent.expect("one of eight");
-            let is_done = ![not_sent(), refusal(true)].contains(&sent);
+            let answers = ["not sent", "refused before", "ok", "err", "pending", "none", "unsure", "refused"];
+            let answer = random.below(8) as usize;
+            let (sent, is_done) = (parse_sent(answers[answer]).expect("an answer"), answer > 1);
             let verdict = [Verdict::Present, Verdict::Absent, Verdict::Unreadable][random.below(3) as usize];
             if changing && random.below(3) == 0 {
                 let provability =

@@ -6,17 +6,17 @@ use toolwarrant_base::json;
 
 const PAGE: &str = include_str!("../../../../../../docs/states.md");
 
-/// Conditions: the words of the page, the directions that the probe can prove, the verdict of each
-/// reading, and true for a write that may be sent again.
-const READINGS: [(&str, Provability, Verdict, bool); 8] = [
-    ("the effect", Provability::Both, Verdict::Present, false),
-    ("its absence", Provability::Both, Verdict::Absent, false),
-    ("its absence; the write may be repeated", Provability::Both, Verdict::Absent, true),
-    ("nothing, because each reading failed", Provability::Both, Verdict::Unreadable, false),
-    ("no effect, where only presence can be proven", Provability::Presence, Verdict::Absent, false),
-    ("no absence, where only absence can be proven", Provability::Absence, Verdict::Present, false),
-    ("a state that the write does not change", Provability::Both, Verdict::Undecidable, false),
-    ("nothing, because there is no check", Provability::Nothing("dark"), Verdict::Unreadable, false),
+/// Conditions: the words of the page, the policy and the directions that the probe can prove, and
+/// the verdict of each reading.
+const READINGS: [(&str, &str, &str); 8] = [
+    ("the effect", "probe", "present"),
+    ("its absence", "probe", "absent"),
+    ("its absence; the write may be repeated", "probe, idempotent", "absent"),
+    ("nothing, because each reading failed", "probe", "unreadable"),
+    ("no effect, where only presence can be proven", "probe, presence", "absent"),
+    ("no absence, where only absence can be proven", "probe, absence", "present"),
+    ("a state that the write does not change", "probe", "undecidable"),
+    ("nothing, because there is no check", "probe, nothing", "unreadable"),
 ];
 
 #[test]
@@ -29,30 +29,23 @@ fn the_page_of_states_shows_each_phase() {
 
 #[test]
 fn the_tables_of_the_page_of_states_have_the_ends_that_the_machine_gives() {
-    let sent = vec![(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due), (2, Event::Sent(not_sent()))];
-    let never_left = [sent, vec![(6, Event::Due), (6, Event::Sent(not_sent()))]].concat();
-    let (in_flight, _) = run(policy(probe(false), false), Facts::default(), &[(0, Event::Due)]);
+    let in_flight = live("probe: 0 due").task;
     assert_eq!(explain_end(&in_flight), None);
     let abandoned = abandon(in_flight, at(3));
     assert!(explain_end(&abandoned.task).is_some_and(|why| why.contains("a restore ended the task")));
+    let never_left = "probe, idempotent: 0 due; 0 not sent; 2 due; 2 not sent; 6 due; 6 not sent";
     let before = [
-        ("each send is known to have done nothing", end(Facts::default(), true, &never_left)),
-        ("it was too late for the first send", end(Facts::default(), true, &[(60, Event::Due)])),
-        (
-            "the target is gone before the first send",
-            end(Facts { gone: Some("sold"), ..Facts::default() }, true, &[(0, Event::Due)]),
-        ),
+        ("each send is known to have done nothing", end(never_left)),
+        ("it was too late for the first send", end("probe, idempotent: 60 due")),
+        ("the target is gone before the first send", end("probe, idempotent, gone: 0 due")),
         ("a restore found it in flight", show(&abandoned.task, &abandoned.entries)),
     ];
     let before = before.map(|(condition, end)| format!("| {condition} | {end} |"));
     assert_eq!(rows("## Ends without a reading").collect::<Vec<_>>(), before);
 
-    let after = READINGS.map(|(condition, provability, verdict, idempotent)| {
-        let ends = [Sent::Ok, err(), busy(), none(), unsure()].map(|sent| {
-            let answered = vec![(0, Event::Due), (0, Event::Sent(sent))];
-            let read = [30, 40, 60].map(|second| (second, reading(verdict)));
-            end(Facts { provability, ..Facts::default() }, idempotent, &[answered, read.to_vec()].concat())
-        });
+    let after = READINGS.map(|(condition, given, read)| {
+        let ends = ["ok", "err", "busy", "none", "unsure"]
+            .map(|sent| end(&format!("{given}: 0 due; 0 {sent}; 30 {read}; 40 {read}; 60 {read}")));
         format!("| {condition} | {} |", ends.join(" | "))
     });
     assert_eq!(rows("## Ends after an answer").collect::<Vec<_>>(), after);
@@ -63,8 +56,8 @@ fn rows(heading: &str) -> impl Iterator<Item = &'static str> {
     section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).skip(2)
 }
 
-fn end(facts: Facts, idempotent: bool, events: &[(u64, Event)]) -> String {
-    let (task, entries) = run(policy(probe(false), idempotent), facts, events);
+fn end(row: &str) -> String {
+    let Life { task, entries, .. } = live(row);
     show(&task, &entries)
 }
 

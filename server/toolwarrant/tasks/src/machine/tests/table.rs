@@ -162,19 +162,26 @@ baseline: 0 due (read); 0 baseline (charge, send 5); 0 none (probe); 2 present (
 #[test]
 fn every_row_of_the_decision_table_ends_as_it_says() {
     let lived: Vec<_> =
-        TABLE.trim().lines().map(|row| if row.contains(": ") { live(row) } else { row.to_owned() }).collect();
+        TABLE.trim().lines().map(|row| if row.contains(": ") { live(row).row } else { row.to_owned() }).collect();
     assert_eq!(lived.join("\n"), TABLE.trim(), "{}", lived.join("\n"));
 }
 
-/// Returns the row as the machine makes it.
-fn live(row: &str) -> String {
+pub(super) struct Life {
+    pub(super) task: Task,
+    pub(super) entries: Vec<Entry>,
+    /// As the machine makes it.
+    row: String,
+}
+
+/// Carries out the events of a row, and reads neither its effects nor its end.
+pub(super) fn live(row: &str) -> Life {
     let (given, events) = row.split_once(": ").expect("the policy");
     let (events, end) = events.split_once(" = ").unwrap_or((events, ""));
     let words: Vec<_> = given.split(", ").collect();
     let needs = ["probe", "baseline"].iter().find(|name| words.contains(*name));
     let probe = needs.and_then(|name| probe(*name == "baseline"));
     let mut task = Task::new(policy(probe, words.contains(&"idempotent")), at(0));
-    let mut lived = Vec::new();
+    let (mut all, mut lived) = (Vec::new(), Vec::new());
     for event in events.split("; ") {
         let (event, _) = event.split_once(" (").unwrap_or((event, ""));
         let (second, what) = event.split_once(' ').expect("a second");
@@ -183,6 +190,7 @@ fn live(row: &str) -> String {
         let noted =
             RecordedEvent { event: Event::Due, obstacle: None, unreadable: None, resend: Resend::of(&task, effect) };
         let again = TimelineEntry::Event(noted).to_string().replace("due", "").replace("; sent again,", " again");
+        all.extend(&entries);
         let entries = entries.into_iter().map(|entry| match entry {
             Entry::Release(until) => format!("release {}", seconds(until)),
             entry => entry.kind().expect("a kind").to_owned(),
@@ -197,7 +205,8 @@ fn live(row: &str) -> String {
         lived.push(if done.is_empty() { event.to_owned() } else { format!("{event} ({})", done.join(", ")) });
         task = next;
     }
-    format!("{given}: {} = {}", lived.join("; "), spell_end(&task, end))
+    let row = format!("{given}: {} = {}", lived.join("; "), spell_end(&task, end));
+    Life { task, entries: all, row }
 }
 
 fn seconds(at: Timestamp) -> u64 {
@@ -221,19 +230,24 @@ fn facts(words: &[&str], now: u64) -> Facts {
     facts
 }
 
+pub(super) fn parse_sent(answer: &str) -> Option<Sent> {
+    let refused =
+        |precedes_act, is_busy| Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act, is_busy });
+    Some(match answer {
+        "ok" => Sent::Ok,
+        "err" => Sent::Err("jam".into()),
+        "none" => Sent::NoAnswer("reset".into()),
+        "unsure" => Sent::Unsure("status -4".into()),
+        "busy" => refused(false, true),
+        "refused" => refused(false, false),
+        "refused before" => refused(true, false),
+        "not sent" => Sent::NotSent("refused".into()),
+        "pending" => Sent::Pending("7".into()),
+        _ => return None,
+    })
+}
+
 fn parse(event: &str) -> Event {
-    let sent = |text: &str| match text {
-        "ok" => Some(Sent::Ok),
-        "err" => Some(err()),
-        "none" => Some(none()),
-        "unsure" => Some(unsure()),
-        "busy" => Some(busy()),
-        "refused" => Some(refusal(false)),
-        "refused before" => Some(refusal(true)),
-        "not sent" => Some(not_sent()),
-        "pending" => Some(Sent::Pending("7".into())),
-        _ => None,
-    };
     let verdicts = [Verdict::Present, Verdict::Absent, Verdict::Unreadable, Verdict::Undecidable];
     match event {
         "due" => Event::Due,
@@ -242,8 +256,8 @@ fn parse(event: &str) -> Event {
         "baseline" => Event::Baseline(Some("a".into())),
         "no baseline" => Event::Baseline(None),
         "not looked up" => Event::LookedUp(None),
-        _ if event.starts_with("looked up ") => Event::LookedUp(Some(sent(&event["looked up ".len()..]))),
-        _ => match sent(event) {
+        _ if event.starts_with("looked up ") => Event::LookedUp(Some(parse_sent(&event["looked up ".len()..]))),
+        _ => match parse_sent(event) {
             Some(sent) => Event::Sent(sent),
             None => reading(verdicts.into_iter().find(|verdict| verdict.as_str() == event).expect(event)),
         },

@@ -38,8 +38,7 @@ const FACTS: Facts = Facts { dedupes: true, looks_up: true, provability: Provabi
 /// The clock of the former leader is 2 s behind, so the answer came 2 s later than the task says.
 #[test]
 fn a_successor_counts_no_reading_before_the_effect_has_settled_by_either_clock() {
-    let sent = [(0, Event::Due), (0, Event::Sent(Sent::Ok))];
-    let (task, _) = run(policy(probe(false), true), Facts::default(), &sent);
+    let task = live("probe, idempotent: 0 due; 0 ok").task;
     let after = |event: Event, seconds| {
         let task = step(task.clone(), event, at(5), Facts::default()).task;
         step(task, reading(Verdict::Absent), at(seconds), Facts::default()).task.settled.absent
@@ -47,8 +46,7 @@ fn a_successor_counts_no_reading_before_the_effect_has_settled_by_either_clock()
     assert_eq!([after(Event::Due, 10), after(Event::TakenOver, 11), after(Event::TakenOver, 12)], [1, 0, 1]);
     let taken = step(task.clone(), Event::TakenOver, at(1), Facts::default()).task;
     assert_eq!(taken.outcome, Some((UpstreamAnswer::Ok, at(1))));
-    let (_, entries) =
-        run(policy(probe(false), true), Facts::default(), &[&sent[..], &[(1, reading(Verdict::Present))]].concat());
+    let entries = live("probe, idempotent: 0 due; 0 ok; 1 present").entries;
     let taken = step(task, Event::TakenOver, at(1), Facts::default()).task;
     let ended = step(taken, reading(Verdict::Present), at(1), Facts::default());
     assert_eq!((entries.last(), ended.entries.last()), (Some(&Entry::Release(at(15))), Some(&Entry::Release(at(17)))));

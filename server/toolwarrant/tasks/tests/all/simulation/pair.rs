@@ -11,18 +11,16 @@
 
 use super::clients::{Clients, Front, SignedRead};
 use super::contender::{Body, Contender, Pace};
-use super::disk::Platters;
 use super::events::{self, Call, draw_calls};
 use super::mutants::Mutant;
 use super::way::{Claim, Fault, Trouble, Way};
-use super::wheels::{Act, LATEST, Wheels};
-use super::{Nature, Outcome, START, Weather, World, Worlds, first_violation, is_clear};
+use super::wheels::{Act, LATEST};
+use super::{Outcome, START, Weather, World, Worlds, first_violation, in_paused_time};
 use std::mem::take;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::store::TaskStore;
@@ -137,8 +135,7 @@ fn press(events: &mut [(Duration, Strike)], weather: Weather) -> Weather {
 }
 
 pub(super) fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime").block_on(async {
+    in_paused_time(async {
         let mut random = SplitMix(seed ^ PAIR);
         let weather = Weather { slow_disk: 0, broken_disk: 0, ..Weather::new(&mut random) };
         let is_pressing = random.below(3) == 0;
@@ -148,24 +145,12 @@ pub(super) fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome 
         let mut events = draw(&mut random, is_pressing);
         let weather = if is_pressing { press(&mut events, weather) } else { weather };
         let mut building = SplitMix(random.below(u64::MAX));
-        let (clock, dice, history) = (Clock::start_at(START), Mutex::new(random), telling.then(Mutex::default));
-        let nature = Arc::new(Nature::new(clock, dice, weather, mutant, history));
-        nature.note(|| format!("seed {seed}: {:?}, {pace:?}, {ahead:?} ms ahead", nature.weather));
-        let (random, platters) = (Random::from_seed(seed), Arc::<Platters>::default());
-        let clients = Clients::new(&nature, &platters, &Random::from_seed(!seed)).await;
-        let world =
-            World {
-                wheels: Wheels::new(&nature, (!is_clear(seed)).then_some(SplitMix(!seed)))
-                    .look_up_more(if is_pressing { 100 } else { 50 }),
-                platters,
-                keyring: KeyRing::new("test", &[7; 32], random.clone()),
-                random,
-                said: Arc::default(),
-                started: Mutex::new(START),
-                disturbed: true,
-                takeover: TAKEOVER,
-                nature: Arc::clone(&nature),
-            };
+        let mut world = World::new((seed, mutant, telling), weather, random);
+        (world.disturbed, world.takeover) = (true, TAKEOVER);
+        world.wheels = world.wheels.look_up_more(if is_pressing { 100 } else { 50 });
+        let nature = Arc::clone(&world.nature);
+        nature.note(|| format!("{pace:?}, {ahead:?} ms ahead"));
+        let clients = Clients::new(&nature, &world.platters, &Random::from_seed(!seed)).await;
         let ways = [0; 2].map(|_| Arc::new(Way::new(&nature, &mut building)));
         let (claim, folders, slots) = Default::default();
         let pair = Arc::new(Pair { world, claim, clients, pace, ways, ahead, folders, slots });
