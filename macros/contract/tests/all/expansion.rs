@@ -37,8 +37,8 @@ fn the_contracts_of_the_print_shop_and_the_forms_expand_to_this() {
     }
 }
 
-/// Leaves out items that differ from a former one only in names and values, which the service's code
-/// and its generated documents hold.
+/// Leaves out items that differ from a former one only in names and values, which the service's
+/// code and its generated documents hold.
 fn one_of_each_form(code: TokenStream) -> String {
     let mut file: File = syn::parse2(code).expect("code");
     let (all, mut forms) = (file.clone(), BTreeSet::new());

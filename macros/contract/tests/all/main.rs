@@ -140,6 +140,11 @@ fn show(answer: &GateAnswer) -> String {
     format!("exit code {}\n{}", answer.code, answer.text)
 }
 
+#[track_caller]
+fn assert_says(GateAnswer { code, text }: &GateAnswer, expected: u8, part: &str) {
+    assert!(*code == expected && text.contains(part), "exit code {code}: {text}");
+}
+
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for path in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {

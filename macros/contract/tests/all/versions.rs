@@ -1,43 +1,29 @@
 //! The way from one release to the next.
 
-use super::{Shop, show};
+use super::{Shop, assert_says, show};
 
 #[test]
 fn a_release_writes_the_record_and_moves_the_unreleased_part_of_the_changelog() {
     let shop = Shop::new();
     let head = "# Changelog\n\nWhat changes.\n\n";
     shop.write("CHANGELOG.md", &format!("{head}## Unreleased\n\n### Added\n\n- Printing.\n"));
-    let missing = shop.check();
-    assert_eq!(missing.code, 2);
-    assert_eq!(
-        missing.text,
-        "not compared: there is no spec/released.toml: `contract release VERSION` makes the first release\n"
-    );
-    let other = shop.release("1.0.1");
-    assert_eq!(
-        (other.code, other.text.as_str()),
-        (1, "`[service]` in service.toml has version 1.0.0: write `version = \"1.0.1\"`\n")
-    );
+    let missing = "not compared: there is no spec/released.toml: `contract release VERSION` makes the first release\n";
+    assert_eq!(show(&shop.check()), format!("exit code 2\n{missing}"));
+    let other = "exit code 1\n`[service]` in service.toml has version 1.0.0: write `version = \"1.0.1\"`\n";
+    assert_eq!(show(&shop.release("1.0.1")), other);
     assert_eq!(shop.release("1.0").text, "`1.0` is not a version: write three numbers, such as `1.0.0`\n");
     assert!(!shop.path("spec/released.toml").exists());
 
-    let done = shop.release("1.0.0");
-    assert_eq!(
-        (done.code, done.text.as_str()),
-        (0, "released 1.0.0: commit spec/released.toml, CHANGELOG.md, and the files of `gen`\n")
-    );
+    let done = "exit code 0\nreleased 1.0.0: commit spec/released.toml, CHANGELOG.md, and the files of `gen`\n";
+    assert_eq!(show(&shop.release("1.0.0")), done);
     let released = shop.read("spec/released.toml");
     let (head_of_record, _) = released.split_once("\n\nerror.").expect("facts");
     insta::assert_snapshot!("head_of_a_released_record", head_of_record);
     let moved = "## Unreleased\n\n## 1.0.0 - 2026-11-23\n\n### Added\n\n- Printing.\n";
     assert_eq!(shop.read("CHANGELOG.md"), format!("{head}{moved}"));
-    let sound = shop.check();
-    assert_eq!(sound.code, 0, "{}", sound.text);
-    let again = shop.release("1.0.0");
-    assert_eq!(
-        (again.code, again.text.as_str()),
-        (1, "1.0.0 was released before: write a higher version under `[service]`\n")
-    );
+    assert_says(&shop.check(), 0, "");
+    let again = "exit code 1\n1.0.0 was released before: write a higher version under `[service]`\n";
+    assert_eq!(show(&shop.release("1.0.0")), again);
 }
 
 #[test]
@@ -46,24 +32,16 @@ fn a_break_lands_with_an_acceptance_and_a_version_and_the_next_release_ends_the_
     shop.break_it();
     insta::assert_snapshot!("a_break", show(&shop.check()));
     let before = shop.read("spec/released.toml");
-    let refused = shop.release("1.0.0");
-    assert_eq!((refused.code, refused.text.contains("error[break-not-accepted]")), (1, true), "{}", refused.text);
+    assert_says(&shop.release("1.0.0"), 1, "error[break-not-accepted]");
     assert_eq!(shop.read("spec/released.toml"), before);
     let fact = "tool.print_page.permission";
     let unknown = shop.accept(&["tool.print_page.permision"], "Pages cost paper.");
-    assert_eq!(
-        (unknown.code, unknown.text.contains("did you mean `tool.print_page.permission`?")),
-        (1, true),
-        "{}",
-        unknown.text
-    );
+    assert_says(&unknown, 1, "did you mean `tool.print_page.permission`?");
     assert_eq!(shop.accept(&[fact], " ").code, 1);
     assert!(!shop.path("spec/accepted.toml").exists());
-    let accepted = shop.accept(&[fact], "Pages cost \"paper\".");
-    assert_eq!(accepted.code, 0, "{}", accepted.text);
+    assert_says(&shop.accept(&[fact], "Pages cost \"paper\"."), 0, "");
     insta::assert_snapshot!("accepted", shop.read("spec/accepted.toml"));
-    let low = shop.check();
-    assert_eq!((low.code, low.text.contains("write `version = \"2.0.0\"`")), (1, true), "{}", low.text);
+    assert_says(&shop.check(), 1, "write `version = \"2.0.0\"`");
     shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
     insta::assert_snapshot!("an_accepted_break", show(&shop.check()));
     assert_eq!(shop.release("2.0.0").code, 0);
@@ -87,8 +65,7 @@ fn a_name_that_went_must_be_reserved() {
     let shop = Shop::release_first();
     shop.edit("spec/types.toml", "values.fine = \"In colour.\"\n", "values.neat = \"In colour.\"\n");
     shop.edit("spec/tools/printing.toml", "case.fine", "case.neat");
-    let lost = shop.check();
-    assert!(lost.text.contains("help: add to reserved.toml: values = [\"fine\"]"), "{}", lost.text);
+    assert_says(&shop.check(), 1, "help: add to reserved.toml: values = [\"fine\"]");
     shop.edit("spec/reserved.toml", "tools = ", "values = [\"fine\"]\ntools = ");
     let kept = shop.check();
     assert!(!kept.text.contains("name-not-reserved"), "{}", kept.text);
@@ -118,8 +95,7 @@ fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_ac
     version("1.0.0", "2.0.0");
     // The rename makes `pages` required.
     assert_eq!(shop.accept(&["tool.fill_tray.argument.sheets"], "Renamed.").code, 0);
-    let answer = shop.release("2.0.0");
-    assert_eq!(answer.code, 0, "{}", answer.text);
+    assert_says(&shop.release("2.0.0"), 0, "");
     assert_eq!(
         forms(),
         ["stored.fill_tray.1.sheets.type = \"integer\"", "stored.fill_tray.1.tray_id.type = \"string\""]
@@ -127,15 +103,9 @@ fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_ac
 
     shop.edit("spec/tools/trays.toml", " formerly = \"sheets\",", "");
     version("2.0.0", "3.0.0");
-    let answer = shop.check();
-    assert!(
-        answer.code == 1 && answer.text.contains("contract accept form-unreadable stored.fill_tray.1"),
-        "{}",
-        answer.text
-    );
+    assert_says(&shop.check(), 1, "contract accept form-unreadable stored.fill_tray.1");
     assert_eq!(shop.accept(&["stored.fill_tray.1"], "No task of 1.0 is in flight.").code, 0);
-    let answer = shop.release("3.0.0");
-    assert_eq!(answer.code, 0, "{}", answer.text);
+    assert_says(&shop.release("3.0.0"), 0, "");
     assert_eq!(forms(), Vec::<String>::new());
 }
 
@@ -148,11 +118,8 @@ fn a_change_requires_the_next_version_of_its_kind() {
         shop.edit("spec/service.toml", "version = \"1.0.0\"", &format!("version = \"{released}\""));
         assert_eq!(shop.release(released).code, 0);
         let requires = |version: &str| {
-            let text = shop.check().text;
-            assert!(
-                text.contains(&format!("{released} released, {released} in service.toml, {version} required")),
-                "{text}"
-            );
+            let part = format!("{released} released, {released} in service.toml, {version} required");
+            assert_says(&shop.check(), 1, &part);
         };
         shop.edit("spec/types.toml", "doc = \"Sheets of paper.\"", "doc = \"Sheets, of paper.\"");
         requires(wording);

@@ -15,7 +15,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use store_suite::{AT, accept, act, advance, application, end, end_at, id, model, new, nth, policy};
+use store_suite::{
+    AT, accept, act, advance, application, assert_unavailable, end, end_at, id, model, new, nth, policy,
+};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;

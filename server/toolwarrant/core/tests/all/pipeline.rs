@@ -24,8 +24,7 @@ use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
-    LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks, WriteAnswer, WriteRefusal,
-    WriteRequest,
+    LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
 };
 
 pub(crate) const LONG: Duration = Duration::from_secs(8);
@@ -69,23 +68,7 @@ impl Tasks for FakeTasks {
     fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
         Box::pin(async {
             sleep(LONG).await;
-            let [id, tool, resource, target] = ["task", "print_page", "printer", "p-1"].map(str::to_owned);
-            let (created_at, deadline_at, status) = (Timestamp(0), Timestamp(9_000), TaskStatus::Dispatched);
-            let (finished_at, poll_after_seconds, evidence, refunded_at) = (None, Some(1), None, None);
-            Ok(TaskView {
-                id,
-                tool,
-                probe: None,
-                resource,
-                target,
-                status,
-                created_at,
-                deadline_at,
-                finished_at,
-                poll_after_seconds,
-                evidence,
-                refunded_at,
-            })
+            Err(TaskReadError::NotFound)
         })
     }
 

@@ -39,6 +39,14 @@ pub(crate) async fn one(registry: &Registry) -> String {
     registry.create(new, &origin()).await.expect("a new name").object
 }
 
+/// Also makes an application, with a key that ends then.
+async fn open_with_key(ends: Option<Timestamp>) -> (Arc<Memory>, Registry, NewKey) {
+    let store = Arc::default();
+    let registry = open(&store).await;
+    let key = registry.issue_key(&one(&registry).await, ends, &origin()).await.expect("stored");
+    (store, registry, key)
+}
+
 fn lives(registry: &Registry, key: &NewKey) -> bool {
     lives_at(registry, key, Timestamp(0))
 }
@@ -50,8 +58,7 @@ fn lives_at(registry: &Registry, key: &NewKey, now: Timestamp) -> bool {
 
 #[tokio::test]
 async fn a_new_key_has_the_recognisable_form() {
-    let registry = open(&Arc::default()).await;
-    let key = registry.issue_key(&one(&registry).await, None, &origin()).await.unwrap();
+    let (_, _, key) = open_with_key(None).await;
     for (text, prefix, digits) in [(&key.key_id, "tk_", 16), (key.secret.expose(), "ts_", 64)] {
         let hex = text.strip_prefix(prefix).unwrap();
         assert_eq!(hex.len(), digits, "{text}");
@@ -61,9 +68,7 @@ async fn a_new_key_has_the_recognisable_form() {
 
 #[tokio::test]
 async fn rotation_keeps_the_latest_two_secrets_also_over_a_restart() {
-    let store = Arc::default();
-    let registry = open(&store).await;
-    let first = registry.issue_key(&one(&registry).await, None, &origin()).await.unwrap();
+    let (store, registry, first) = open_with_key(None).await;
     let second = registry.rotate_key(&first.key_id, None, &origin()).await.unwrap();
     assert_eq!([&first, &second].map(|key| lives(&registry, key)), [true, true]);
     let third = registry.rotate_key(&first.key_id, None, &origin()).await.unwrap();
@@ -132,10 +137,8 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_and_others_stay() {
 
 #[tokio::test]
 async fn a_key_ends_at_its_time_also_over_a_restart() {
-    let store = Arc::default();
-    let registry = open(&store).await;
     let ends = Timestamp(5_000);
-    let key = registry.issue_key(&one(&registry).await, Some(ends), &origin()).await.unwrap();
+    let (store, registry, key) = open_with_key(Some(ends)).await;
     for registry in [&registry, &open(&store).await] {
         assert_eq!([Timestamp(4_999), ends].map(|now| lives_at(registry, &key, now)), [true, false]);
     }
@@ -219,9 +222,7 @@ async fn another_limit_counts_with_the_requests_of_the_last_minute() {
 
 #[tokio::test]
 async fn an_older_secret_ends_after_its_grace_and_a_suspended_key_keeps_its_secrets() {
-    let store = Arc::default();
-    let registry = open(&store).await;
-    let first = registry.issue_key(&one(&registry).await, None, &origin()).await.unwrap();
+    let (store, registry, first) = open_with_key(None).await;
     let second = registry.rotate_key(&first.key_id, Some(Duration::from_secs(5)), &origin()).await.unwrap();
     let live = |registry: &Registry, at| [&first, &second].map(|key| lives_at(registry, key, Timestamp(at)));
     for registry in [&registry, &open(&store).await] {
@@ -238,9 +239,7 @@ async fn an_older_secret_ends_after_its_grace_and_a_suspended_key_keeps_its_secr
 
 #[tokio::test]
 async fn the_last_use_of_each_secret_is_known_at_once_and_stays_over_rotations_and_restarts() {
-    let store = Arc::default();
-    let registry = open(&store).await;
-    let first = registry.issue_key(&one(&registry).await, None, &origin()).await.unwrap();
+    let (store, registry, first) = open_with_key(None).await;
     let use_it = |registry: &Registry, key: &NewKey, at: u64, from: [u8; 4]| {
         let shown = Credentials { key_id: &key.key_id, secret: key.secret.expose() };
         let clock = Clock::manual(Timestamp(at));
