@@ -17,7 +17,6 @@ mod disk;
 mod events;
 mod mutants;
 mod pair;
-mod pictures;
 mod promises;
 mod sight;
 mod way;

@@ -42,16 +42,12 @@ impl World {
                 ends.iter().filter(|step| TaskStatus::ENDS.iter().any(|status| status.as_str() == step.phase)).count();
             let entries = ledger.get(&record.id).map_or(&[][..], |entries| entries);
             let sight = self.wheels.sight(&record.identity.target);
-            let fault = self.check_pictures(record).await;
             let truths = &self.wheels.state().truths;
             let never = Truth::default();
             let truth = truths.get(&record.id).unwrap_or(&never);
             let mut violated =
                 |what: &str| broken.push(format!("{} ({:?}): {what}", short(record.id), record.task.phase));
             self.ends(record, ends, &mut violated);
-            if let Some(fault) = fault {
-                violated(fault);
-            }
             if record
                 .call
                 .as_ref()
