@@ -39,7 +39,6 @@ if (!flags.short) {
   await check("gestures and keys", gestures_and_keys);
   await check("field and refusal", field_and_refusal);
   await check("save picture", save_picture);
-  await check("ten pages", ten_pages);
   await check("late", late);
 }
 if (flags.revoke) await check("ended", ended);
@@ -254,14 +253,6 @@ async function keyboard() {
   const missing = ["save", "screen", "Back", "Home", "Recents", "Power", "text", "Type"].filter((name) => !reached.includes(name));
   expect(!missing.length, `Tab does not reach ${missing.join(", ")}`);
   return `Tab reaches ${reached.join(", ")}`;
-}
-
-async function ten_pages() {
-  const start = performance.now();
-  // Each page is that of another person: a browser has 6 connections to one server for all its pages.
-  const all = await Promise.all(Array.from({ length: 10 }, () => opened("view")));
-  const figure = ms_since(start);
-  return `all show the picture after ${figure}`;
 }
 
 async function late() {
