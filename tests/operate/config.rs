@@ -1,9 +1,7 @@
 //! The configuration file of the product: its keys, and starts of the program with it.
 
-use crate::harness::program::{Program, binary, json_of};
+use crate::harness::program::{Program, binary, json_of, operator};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
@@ -32,45 +30,36 @@ async fn check(text: &str) -> (bool, Value) {
     (code == 0, serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{said}")))
 }
 
+/// Keys without a default show the form of their value, which is no value.
 #[tokio::test]
 async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
-    let output = Command::new(binary()).env_clear().args(["serve", "--help"]).output().await;
-    let page = String::from_utf8(output.expect("the program runs").stdout).expect("text");
-    let blocks: Vec<_> =
-        page.split("\n      --").map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let rows = blocks.iter().skip(1).map(|row| {
-        let after = |begin: &str| row.split_once(begin).map_or("", |(_, rest)| rest);
-        let between = |begin, end| after(begin).split_once(end).map_or("", |(value, _): (&str, &str)| value);
-        let (flag, about) = row.split_once(' ').expect("a help");
-        let name = flag.split_once('[').map_or(flag, |(name, _)| name);
-        assert!(row.contains(&format!("[env: CLOUDPHONE_{}=]", name.replace('-', "_").to_uppercase())), "{row}");
-        let has_value = flag != name || about.starts_with('<');
-        (name, if has_value { between("<", '>') } else { "" }, between("[default: ", ']'))
-    });
-    let rows: Vec<_> = rows.filter(|(name, ..)| !["as", "config", "json", "reason", "socket"].contains(name)).collect();
-    let mut file = String::new();
-    for (name, value, default) in &rows {
-        let written = match (*value, *default) {
-            ("", _) => "true".to_owned(),
-            ("HOST" | "ORIGIN" | "ADDRESS[/BITS]", "") => r#"["127.0.0.1"]"#.to_owned(),
-            ("ADDRESS:PORT", "") => r#""127.0.0.1:0""#.to_owned(),
+    let home = TempDir::new().expect("a temporary folder");
+    let folder = home.path().join("files");
+    operator(home.path()).files(&folder).await.expect("files");
+    let sample = std::fs::read_to_string(folder.join("cloudphone.toml")).expect("a file");
+    let keys = sample.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(" = "));
+    let set = |(name, value)| {
+        let value = match (name, value) {
             // Simulated phones cannot have a shared store.
-            ("URL", "") if *name == "store" => "\"\"".to_owned(),
-            ("URL", "") => r#""http://127.0.0.1:8081""#.to_owned(),
-            (_, "") if *name == "cell" => "\"eu1\"".to_owned(),
-            ("BOOL", "") => "true".to_owned(),
-            ("NAME", "") if *name == "toolsets" => r#"["screen"]"#.to_owned(),
-            ("N" | "DAYS" | "BYTES" | "SECONDS" | "BOOL", default) => default.to_owned(),
-            (_, default) => format!("{default:?}"),
+            ("store", _) | (_, r#""FILE""# | r#""GROUP""# | r#""DIR""#) | ("replica", _) => r#""""#,
+            ("cell", _) => r#""eu1""#,
+            ("toolsets", _) => r#"["screen"]"#,
+            (_, r#""ADDRESS:PORT""#) => r#""127.0.0.1:0""#,
+            (_, r#""URL""#) => r#""http://127.0.0.1:8081""#,
+            (_, r#"["HOST"]"# | r#"["ORIGIN"]"# | r#"["ADDRESS[/BITS]"]"#) => r#"["127.0.0.1"]"#,
+            (_, default) => default,
         };
-        writeln!(file, "{name} = {written}").expect("text");
-    }
+        format!("{name} = {value}\n")
+    };
+    let file: String = keys.map(set).collect();
     let (sound, answer) = check(&file).await;
     assert!(sound, "{file}{answer:#}");
     let told = answer["flags"].as_array().expect("flags");
     assert!(told.iter().all(|row| row["from"] == "file"), "{answer:#}");
-    let told: BTreeSet<_> = told.iter().filter_map(|row| row["flag"].as_str()).collect();
-    assert_eq!(told, rows.iter().map(|(name, ..)| *name).collect::<BTreeSet<_>>());
+    let (_, page, _) = run(Path::new(""), &[], "flags").await;
+    let (_, serving) = page.split_once("## Serving").expect("a section");
+    let rows = serving.split("\n## ").next().expect("rows").matches("\n| `--").count();
+    assert_eq!(rows, told.len() + ["as", "config", "json", "reason", "socket"].len(), "{page}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The files of an installation, with the programs that read them.
 
-use crate::harness::program::{binary, operator, says};
+use crate::harness::program::{binary, operator};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -28,22 +28,6 @@ async fn the_files_of_an_installation_are_written_once() {
     assert!(again.contains("is not empty; name a new folder"), "{again}");
 }
 
-/// Keys without a default show the form of their value, which is no value.
-#[tokio::test]
-async fn each_default_of_the_sample_is_a_value_of_its_key() {
-    let home = TempDir::new().expect("a temporary folder");
-    let sample = fs::read_to_string(files(&home).join("cloudphone.toml")).expect("a file");
-    let is_form =
-        |line: &str| line.contains("= \"") && line.trim_end_matches('"').ends_with(|c: char| c.is_uppercase());
-    let set: Vec<_> =
-        sample.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = ")).collect();
-    let set: Vec<_> = set.into_iter().filter(|line| !is_form(line) && !line.contains(" = [")).collect();
-    assert!(set.len() > 10, "{set:?}");
-    let file = home.path().join("set.toml");
-    fs::write(&file, set.join("\n")).expect("a file");
-    says(home.path(), &format!("config check --config {}", file.display()), 0, "").await;
-}
-
 #[test]
 fn systemd_takes_the_unit_and_finds_little_that_is_open() {
     if kit::lacks("systemd-analyze") {
@@ -57,30 +41,6 @@ fn systemd_takes_the_unit_and_finds_little_that_is_open() {
     assert!(!verified.contains("cloudphone.service"), "{verified}");
     // In tenths.
     run(Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=20"]).arg(&unit));
-}
-
-#[test]
-fn the_unit_ends_the_server_alone_and_its_programs_run_and_stay() {
-    let home = TempDir::new().expect("a temporary folder");
-    let unit = fs::read_to_string(files(&home).join("cloudphone.service")).expect("a file");
-    assert!(unit.lines().any(|line| line == "KillMode=process"), "{unit}");
-    // A program that compiles while it runs, one that shares memory, and one that needs too much.
-    for (setting, by_default) in [("MemoryDenyWriteExecute", "no"), ("RemoveIPC", "no"), ("OOMPolicy", "stop")] {
-        let set = unit.lines().find_map(|line| line.strip_prefix(setting)?.strip_prefix('=')).unwrap_or(by_default);
-        assert!(["no", "continue"].contains(&set), "{setting}={set}");
-    }
-}
-
-#[test]
-fn each_service_of_the_compose_files_answers_to_its_own_name() {
-    let home = TempDir::new().expect("a temporary folder");
-    let folder = files(&home);
-    for (file, names) in [("compose.yaml", &["cloudphone"][..]), ("compose-replicas.yaml", &["one", "two"])] {
-        let text = fs::read_to_string(folder.join(file)).expect("a file");
-        let named: Vec<_> = text.lines().filter_map(|line| line.trim_start().strip_prefix("hostname: ")).collect();
-        assert_eq!(named, names, "{file}: the server answers to the name of its machine");
-        assert!(names.iter().all(|name| text.contains(&format!("\n  {name}:"))), "{file}");
-    }
 }
 
 #[test]
