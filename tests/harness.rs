@@ -199,6 +199,12 @@ pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
     kit::outcome(answer).expect("an answer of a tool")
 }
 
+/// Writes each member of an object on a line.
+pub(crate) fn members(object: &Value) -> String {
+    let members = object.as_object().expect("an object").iter();
+    members.map(|(name, value)| format!("{name}: {value}\n")).collect()
+}
+
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");

@@ -1,7 +1,7 @@
 //! The ends of writes: each state with its evidence, its refund, and its next step.
 
 use crate::harness::writes::{entries, ledger, phone, power, proxy};
-use crate::harness::{Key, Server, Tenant, both_sides, cast, serve};
+use crate::harness::{Key, Server, Tenant, both_sides, cast, members, serve};
 use cloudphone::platforms::simulator::Sim;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -35,7 +35,7 @@ async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
         for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
             task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
         }
-        writeln!(transcript, "{tool} {arguments}\n{task:#}\n").expect("text");
+        writeln!(transcript, "{tool} {arguments}\n{}", members(&task)).expect("text");
     }
     let refunds = if status == "failed_silent" { writes.len() } else { 0 };
     assert_eq!(entries(&server, "refund").await, refunds);
@@ -53,6 +53,7 @@ async fn each_end_has_its_evidence_and_failed_silent_alone_its_refund() {
     let set = |number, key| ("set_proxy", proxy(number, key));
     let restart = |number| ("set_power", power(number, "restart"));
     let boot = |number| ("set_power", power(number, "boot"));
+    let mut transcript = String::new();
     for (name, status, writes) in [
         ("success", "success", vec![set(1, "a"), restart(5), boot(2), set(15, "b"), set(17, "c")]),
         ("success_unverified", "success_unverified", vec![clear(10)]),
@@ -61,8 +62,9 @@ async fn each_end_has_its_evidence_and_failed_silent_alone_its_refund() {
         ("failed_silent", "failed_silent", vec![set(13, "a"), restart(13), set(19, "b")]),
         ("timeout", "timeout", vec![set(20, "a"), boot(4)]),
     ] {
-        insta::assert_snapshot!(name, all_end(status, &writes).await);
+        transcript += &format!("== {name}\n{}", all_end(status, &writes).await);
     }
+    insta::assert_snapshot!(transcript);
 }
 
 #[tokio::test]

@@ -95,11 +95,6 @@ impl ScreenAgent {
         self.see("touch", json!({"x": x, "y": y, "width": width, "height": height}), expected).await
     }
 
-    async fn touch(&self, at: &Value) -> Value {
-        let [x, y, width, height] = ["x", "y", "width", "height"].map(|name| at[name].clone());
-        self.call("touch", json!({"x": x, "y": y, "width": width, "height": height})).await
-    }
-
     async fn sleep_or_wake(&self) {
         let (id, power) = (DeviceId::new(&phone(1)).expect("an id"), json!({"key": "power"}));
         let input = serde_json::from_value(power).expect("an input");
@@ -141,10 +136,10 @@ async fn an_answer_says_what_was_seen_and_not_what_an_input_did() {
     let agent = ScreenAgent::new().await;
     let home = json!({"x": 5, "y": 5, "width": 360, "height": 640});
     agent.see_after_touch(&home, "unchanged").await;
-    let turned = agent.touch(&json!({"x": 5, "y": 5, "width": 640, "height": 360})).await;
+    let turned = agent.call("touch", json!({"x": 5, "y": 5, "width": 640, "height": 360})).await;
     assert_eq!((&turned["code"], &turned["retryable"]), (&json!("other_picture"), &json!(false)), "{turned}");
     assert!(turned["message"].as_str().is_some_and(|text| text.contains("`look`")), "{turned}");
-    let outside = agent.touch(&json!({"x": 360, "y": 5, "width": 360, "height": 640})).await;
+    let outside = agent.call("touch", json!({"x": 360, "y": 5, "width": 360, "height": 640})).await;
     assert_eq!(outside["code"], "invalid_argument", "{outside}");
     agent.see("open", json!({"what": "com.example.notes"}), "changed").await;
     for (what, code) in [

@@ -105,16 +105,7 @@ async fn a_client_that_goes_away_after_its_request_loses_the_answer_and_nothing_
     let (server, keys) = fleet(200, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let key = &keys[0][0];
     for number in 24..124 {
-        let params = json!({"name": "set_power", "arguments": power(number, "shutdown")});
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\nx-api-key: {}\r\nx-api-secret: {}\r\n\
-             content-length: {}\r\n\r\n{body}",
-            server.address,
-            key.id,
-            key.secret,
-            body.len()
-        );
+        let request = key.call_request("set_power", &power(number, "shutdown"), "");
         let mut client = TcpStream::connect(server.address).await.expect("a connection");
         client.write_all(request.as_bytes()).await.expect("it is sent");
     }

@@ -1,11 +1,9 @@
-//! Starts programs for tests and measurements, operates and watches them, and controls a double of
-//! a platform.
+//! Starts programs for tests and measurements, operates and watches them.
 //!
 //! It knows a program only by its command line and its answers, and depends on no other crate of
 //! the workspace. It does not check behaviour: an error always means that a program cannot be
 //! started or reached, or gives an unexpected answer. Start at [`Start`].
 
-mod double;
 mod http;
 mod mcp;
 mod operator;
@@ -18,7 +16,6 @@ mod relay;
 mod scenario;
 mod waiting;
 
-pub use double::DoubleProcess;
 pub use http::{HttpAnswer, exchange, get, send};
 pub use mcp::{KeyPair, call, outcome, rpc};
 pub use operator::ProgramOperator;

@@ -5,7 +5,6 @@ mod agent;
 mod screen;
 
 use super::{Lab, files};
-use crate::harness::program::binary;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use async_trait::async_trait;
 use cloudphone::adapter_kit::host_program::HostProgram;
@@ -66,10 +65,7 @@ impl Rack {
     }
 
     fn program(&self, action: &str) -> HostProgram {
-        let path = binary().with_file_name("armcloud-double");
-        let (path, control) = (path.to_str().expect("a text"), self.platform.greeting["control"].as_str());
-        let words = [path, "act", "--control", control.expect("a URL"), action, "{serial}"];
-        HostProgram::parse(&words.map(str::to_owned)).expect("a program")
+        HostProgram::parse(&self.platform.program(action)).expect("a program")
     }
 
     /// Reads the own addresses: until then, an address may be that of any phone.
@@ -165,7 +161,7 @@ impl Double for Rack {
     }
 
     async fn pass(&self, clock: &Clock) {
-        const MOMENT: Duration = Duration::from_millis(20);
+        const MOMENT: Duration = Duration::from_millis(50);
         // While the machine is so busy that phones do not answer, their readings have time.
         let spare = self.id(self.codes.last().expect("a phone"));
         if self.own_adapter().is_unread() {
@@ -180,7 +176,7 @@ impl Double for Rack {
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
     let rack = rack(98, true).await;
     insta::assert_snapshot!(super::table(rack.clone(), OPERATIONS).await);
-    for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
+    for line in rack.platform.lines().await {
         let service = line["service"].as_str().unwrap_or_default();
         assert!(service.len() <= 4_000 && service != "host:transport:", "{service}");
     }

@@ -5,7 +5,6 @@ mod copies;
 
 use super::{FAST, Site, assert_nowhere, echo, end, id, list_all, until};
 use crate::harness::double::Double;
-use crate::harness::program::binary;
 use crate::harness::read;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -44,13 +43,8 @@ fn ends(task: &Value) -> [&Value; 2] {
 #[tokio::test]
 async fn a_proxy_and_a_shutdown_go_through_the_programs_of_the_operator() {
     let (double, codes, config) = rack().await;
-    let (path, control) = (binary().with_file_name("armcloud-double"), &double.greeting["control"]);
-    let programs = ["start", "stop", "status", "set-proxy", "clear-proxy"].map(|action| {
-        format!(
-            "{action} = [\"{}\", \"act\", \"--control\", {control}, \"{action}\", \"{{serial}}\"]\n",
-            path.display()
-        )
-    });
+    let actions = ["start", "stop", "status", "set-proxy", "clear-proxy"];
+    let programs = actions.map(|action| format!("{action} = {:?}\n", double.program(action)));
     let site = Site::new();
     site.configure(&format!("{}{config}proxy-seconds = 1\n{}", echo(), programs.concat()));
     let mut program = site.start(PHONES, &[]).await;
@@ -141,12 +135,6 @@ async fn a_person_reads_why_there_is_no_picture_of_a_phone() {
     let (status, answer) = read(request.send().await.expect("an answer")).await;
     let why = "the phone has no `screencap`, which takes pictures";
     assert_eq!((status, &answer["message"]), (503, &json!(why)), "{answer}");
-    // That says nothing of the next phone, which a check reads and restarts.
-    let check = async |phone: &str| site.operate(&format!("platform check rack --write {phone} --yes")).await.1;
-    let (first, second) = (id("rack", &codes[0]), id("rack", &format!("{}-5555", codes[1])));
-    until(async || check(&second).await.contains("ended as success")).await;
-    let broken = check(&first).await;
-    assert!(broken.contains(&format!("not done on {first}")), "{broken}");
 }
 
 #[tokio::test]

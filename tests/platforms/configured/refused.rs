@@ -1,6 +1,7 @@
 //! Writes that a platform cannot express: the server refuses them before they are charged or sent.
 
 use super::{id, lab};
+use crate::harness::members;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -24,7 +25,7 @@ async fn a_write_that_a_platform_cannot_express_is_refused_before_it_is_charged_
     let mut transcript = String::new();
     for (tool, arguments) in cases {
         let refused = program.call(tool, arguments.clone()).await.expect_err("it has no words for it");
-        writeln!(transcript, "{tool} {arguments}\n{refused:#}\n").expect("text");
+        writeln!(transcript, "{tool} {arguments}\n{}", members(&refused)).expect("text");
     }
     insta::assert_snapshot!(transcript);
     assert!(site.ledger().is_empty());

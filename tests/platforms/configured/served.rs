@@ -2,6 +2,7 @@
 
 use super::{FAST, Site, assert_nowhere, count_requests, echo, end, findings, id, lab, list_all, until};
 use crate::harness::double::{Double, KEYS, table};
+use crate::harness::members;
 use crate::harness::program::{start, steady};
 use kit::Process;
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ fn normalize_task(mut task: Value) -> String {
     if let Some(evidence) = task["evidence"].as_object_mut() {
         evidence.shift_remove("checked_at");
     }
-    format!("{task:#}")
+    members(&task)
 }
 
 #[tokio::test]
@@ -50,7 +51,8 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
     );
     site.configure(&(echo() + &platform));
     let mut program = site.start(5, &[]).await;
-    insta::assert_snapshot!("list", format!("{:#}", json!(list_all(&program).await)));
+    let listed = list_all(&program).await;
+    insta::assert_snapshot!("list", listed.iter().map(|phone| format!("{phone}\n")).collect::<String>());
 
     let codes = double.codes().await;
     let restart = json!({"device_id": id("lab", &codes[0]), "action": "restart"});

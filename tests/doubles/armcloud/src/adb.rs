@@ -7,10 +7,10 @@
 
 use crate::endpoints::{RESTART, SHELL};
 use crate::faults::{Cut, Faults, Instead};
-use crate::proxies;
 use crate::shell;
 use crate::switches::{Asked, Shell, Switches};
 use crate::tasks::wait;
+use crate::traffic;
 use crate::truth::{Pad, Seat};
 use crate::world::{World, now};
 use serde_json::json;
@@ -34,12 +34,9 @@ pub(crate) async fn serve(world: Arc<World>, mut stream: TcpStream) -> io::Resul
     if let Some(serial) = service.strip_prefix("host:transport:") {
         return serve_pad(&world, stream, serial).await;
     }
-    // Not a service of adb: the tools of a pad ask for a proxy that does not exist.
-    if let Some(proxy) = service.strip_prefix("proxy:") {
-        let [code, host, port] = proxy.split(' ').collect::<Vec<_>>()[..] else { return Ok(()) };
-        let seat = world.truth().ever(code);
-        let (Some(seat), Ok(port)) = (seat, port.parse()) else { return Ok(()) };
-        return proxies::serve_phone(world, seat, (host, port), stream).await;
+    // Not a service of adb: the tools of a pad ask to be connected.
+    if let Some(journey) = service.strip_prefix("connect:") {
+        return traffic::serve(world, serde_json::from_str(journey)?, stream).await;
     }
     match answer(&world, &service) {
         Ok(text) => reply(&mut stream, "OKAY", &text).await,

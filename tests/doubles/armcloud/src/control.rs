@@ -7,7 +7,6 @@ use crate::display::ScreenTold;
 use crate::requests::Members;
 use crate::shell;
 use crate::switches::Set;
-use crate::traffic::{self, Journey};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use axum::Router;
@@ -35,14 +34,12 @@ pub(crate) fn router(control: Control) -> Router {
     Router::new()
         .route("/double/switches", put(set_all))
         .route("/double/rest", get(rest))
-        .route("/double/pads/{code}", get(one))
         .route("/double/pads/{code}/switches", put(set_pad))
         .route("/double/pads/{code}/replace", post(replace))
         .route("/double/pads/{code}/act/{action}", post(act))
         .route("/double/pads/{code}/screen/{operation}", post(screen))
         .route("/double/state", get(state))
         .route("/double/journal", get(journal))
-        .route("/double/route", post(route))
         .with_state(control)
 }
 
@@ -58,11 +55,6 @@ async fn set_pad(State(control): State<Control>, Path(code): Path<String>, body:
 async fn rest(State(control): State<Control>) -> Answered {
     control.world.rest().await;
     Ok(Value::Null.to_string())
-}
-
-async fn one(State(control): State<Control>, Path(code): Path<String>) -> Answered {
-    let seat = seat(&control, &code)?;
-    Ok(control.world.truth().show(seat).to_string())
 }
 
 async fn replace(State(control): State<Control>, Path(code): Path<String>) -> Answered {
@@ -124,12 +116,6 @@ async fn state(State(control): State<Control>) -> Answered {
 
 async fn journal(State(control): State<Control>) -> Answered {
     Ok(control.world.journal.show().to_string())
-}
-
-/// Serves only the tools of phones.
-async fn route(State(control): State<Control>, body: Bytes) -> Answered {
-    let journey: Journey = serde_json::from_slice(&body).map_err(|error| wrong(&error.to_string()))?;
-    traffic::way(&control.world, &journey).map(|way| json!(way).to_string()).ok_or_else(|| unknown(&journey.pad))
 }
 
 async fn set(control: &Control, seat: Option<Seat>, body: &[u8]) -> Answered {

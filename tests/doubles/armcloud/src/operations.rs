@@ -1,7 +1,7 @@
 //! Calls that change something: the checks, and the tasks that they create.
 
 use crate::answers::{Answer, refusal};
-use crate::endpoints::{Call, Endpoint};
+use crate::endpoints::Call;
 use crate::requests::{Members, Refusal, missing};
 use crate::switches::Asked;
 use crate::tasks::{self, Deed, Plan};
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Operation<'a> {
-    pub(crate) endpoint: &'static Endpoint,
+    pub(crate) call: Call,
     pub(crate) body: &'a Members,
     pub(crate) seats: &'a [Seat],
 }
 
 pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
-    let deed = match deed(operation.endpoint.call, operation.body) {
+    let deed = match deed(operation.call, operation.body) {
         Ok(deed) => deed,
         Err(refused) => return refused.into(),
     };
@@ -29,7 +29,7 @@ pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let mut answer = Answer::ok(Value::Null);
     let mut rows = Vec::new();
     for seat in operation.seats {
-        let submitted = submit(world, operation.endpoint, *seat, deed.clone());
+        let submitted = submit(world, operation.call, *seat, deed.clone());
         answer.tasks.push(submitted);
         rows.push(json!({
             "taskId": submitted, "padCode": world.truth().pad(*seat).code, "vmStatus": 1, "taskStatus": 1,
@@ -59,16 +59,16 @@ pub(crate) fn token(world: &World, seat: Seat) -> Answer {
     Answer::ok(json!({"token": token}))
 }
 
-fn submit(world: &Arc<World>, endpoint: &'static Endpoint, seat: Seat, deed: Deed) -> u64 {
-    let plan = Plan::take(&mut world.switches(), Asked { endpoint: endpoint.name, seats: &[seat] });
+fn submit(world: &Arc<World>, call: Call, seat: Seat, deed: Deed) -> u64 {
+    let plan = Plan::take(&mut world.switches(), Asked { endpoint: call.into(), seats: &[seat] });
     tasks::submit(world, seat, deed, plan)
 }
 
 fn deed(call: Call, body: &Members) -> Result<Deed, Refusal> {
     match call {
         Call::Restart => Ok(Deed::Restart),
-        Call::TimingOn => Ok(Deed::PowerOn),
-        Call::TimingOff => Ok(Deed::PowerOff),
+        Call::TimingPadOn => Ok(Deed::PowerOn),
+        Call::TimingPadOff => Ok(Deed::PowerOff),
         Call::SetProxy => proxy(body),
         _ => {
             let script = body.text("scriptContent").ok_or_else(|| missing("scriptContent"))?;

@@ -2,7 +2,7 @@
 //! answer.
 
 use crate::answers::{self, Answer, dress, refusal};
-use crate::endpoints::{self, Call, Endpoint};
+use crate::endpoints::{self, Call};
 use crate::faults::{Cut, CutAnswer, Faults, Instead, Spoiling};
 use crate::operations::{self, Operation};
 use crate::reads;
@@ -24,7 +24,7 @@ const BODY_MAX: usize = 4 << 20;
 
 /// A request that passed authentication, or does not need it.
 struct Told {
-    endpoint: &'static Endpoint,
+    call: Call,
     body: Members,
     codes: Vec<String>,
     seats: Vec<Seat>,
@@ -40,15 +40,15 @@ pub(crate) async fn answer(world: Arc<World>, request: Request<Incoming>) -> Res
 
 async fn handle(world: &Arc<World>, head: &Parts, body: &[u8]) -> Result<Response<String>, CutAnswer> {
     let path = head.uri.path();
-    let Some(endpoint) = endpoints::find(path) else {
+    let Some(call) = endpoints::find(path) else {
         log(world, json!({"path": path, "accepted": false, "http": 404, "answer": "sent"}));
         return Ok(answers::html(404));
     };
-    let told = parse_call(world, endpoint, body);
+    let told = parse_call(world, call, body);
     if let Err(refused) = verify(world, &Signed { headers: &head.headers, path, body }) {
         return Ok(to_response(world, &told, refused.into(), None));
     }
-    let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
+    let asked = Asked { endpoint: call.into(), seats: &told.seats };
     let faults = Faults::take(&mut world.switches(), asked);
     let Faults { stall, instead, code_after, spoiling } = faults;
     wait(stall).await;
@@ -79,7 +79,7 @@ async fn handle(world: &Arc<World>, head: &Parts, body: &[u8]) -> Result<Respons
     }
 }
 
-fn parse_call(world: &World, endpoint: &'static Endpoint, bytes: &[u8]) -> Told {
+fn parse_call(world: &World, call: Call, bytes: &[u8]) -> Told {
     // A body that is not an object is refused after the check of the signature.
     let body = Members::read(bytes).unwrap_or_default();
     let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
@@ -88,7 +88,7 @@ fn parse_call(world: &World, endpoint: &'static Endpoint, bytes: &[u8]) -> Told 
     let of_tasks: Vec<Seat> = tasks.filter_map(|id| truth.tasks.get(&id).map(|task| task.seat)).collect();
     let seats = codes.iter().filter_map(|code| truth.find(code)).chain(of_tasks).collect();
     drop(truth);
-    Told { endpoint, body, codes, seats }
+    Told { call, body, codes, seats }
 }
 
 fn verify(world: &World, signed: &Signed<'_>) -> Result<(), Refusal> {
@@ -99,30 +99,30 @@ fn verify(world: &World, signed: &Signed<'_>) -> Result<(), Refusal> {
 }
 
 fn act(world: &Arc<World>, told: &Told) -> Answer {
-    let Told { endpoint, body, codes: _, seats: _ } = told;
-    match endpoint.call {
+    let Told { call, body, codes: _, seats: _ } = told;
+    match call {
         Call::Infos => return reads::pages(world, body),
         Call::UserPadList => return reads::seat_list(world, body),
-        Call::TaskDetail => return reads::task_detail(world, body),
+        Call::PadTaskDetail => return reads::task_detail(world, body),
         _ => {}
     }
     let seats = match find_pads(world, told) {
         Ok(seats) => seats,
         Err(refused) => return refused.into(),
     };
-    let operation = Operation { endpoint, body, seats: &seats };
-    match (endpoint.call, seats.as_slice()) {
-        (Call::Token, [seat]) => operations::token(world, *seat),
-        (Call::Token, _) => missing("padCode").into(),
-        (Call::TimingOn | Call::TimingOff, _) => operations::timing(world, operation),
+    let operation = Operation { call: *call, body, seats: &seats };
+    match (call, seats.as_slice()) {
+        (Call::StsTokenByPadCode, [seat]) => operations::token(world, *seat),
+        (Call::StsTokenByPadCode, _) => missing("padCode").into(),
+        (Call::TimingPadOn | Call::TimingPadOff, _) => operations::timing(world, operation),
         _ => operations::flat(world, operation),
     }
 }
 
 fn find_pads(world: &World, told: &Told) -> Result<Vec<Seat>, Refusal> {
-    let Told { endpoint, body, codes, seats } = told;
+    let Told { call, body, codes, seats } = told;
     if codes.is_empty() {
-        return Err(missing(if endpoint.call == Call::Token { "padCode" } else { "padCodes" }));
+        return Err(missing(if *call == Call::StsTokenByPadCode { "padCode" } else { "padCodes" }));
     }
     if codes.iter().collect::<BTreeSet<_>>().len() < codes.len() {
         return Err(Refusal::new(110_027, "the list has a pad twice"));
@@ -147,7 +147,7 @@ fn to_response(world: &World, told: &Told, answer: Answer, cut: Option<Cut>) -> 
     log(
         world,
         json!({
-            "endpoint": told.endpoint.name, "pads": told.codes, "accepted": *code == 200 || !tasks.is_empty(),
+            "endpoint": <&str>::from(told.call), "pads": told.codes, "accepted": *code == 200 || !tasks.is_empty(),
             "code": code, "why": msg, "tasks": tasks, "answer": fate,
         }),
     );
@@ -157,7 +157,7 @@ fn to_response(world: &World, told: &Told, answer: Answer, cut: Option<Cut>) -> 
 
 /// Records an answer that is not an envelope: the call had no effect.
 fn log_failure(world: &World, told: &Told, fate: &str, http: u16) {
-    let (endpoint, pads) = (told.endpoint.name, &told.codes);
+    let (endpoint, pads) = (<&str>::from(told.call), &told.codes);
     log(world, json!({"endpoint": endpoint, "pads": pads, "accepted": false, "http": http, "answer": fate}));
 }
 

@@ -90,24 +90,17 @@ fn view<'a>(switches: &Switches, truth: &'a Truth, seat: Seat) -> View<'a> {
     }
 }
 
+/// Has of the members that nobody reads only a few.
 fn row(view: &View<'_>) -> Value {
     let View { pad, pad_status, cvm_status: _, public: _ } = view;
-    let number = pad.seat.0;
-    json!({
-        "padCode": pad.code, "padGrade": "m2-3", "padStatus": pad_status, "groupId": 0, "idcCode": "001",
-        "deviceIp": format!("172.31.{}.{}", number / 2_000 % 256, number / 8 % 250 + 1),
-        "padIp": format!("10.{}.{}.{}", number / 62_500 % 256, number / 250 % 250, number % 250 + 1), "apps": null,
-    })
+    json!({"padCode": pad.code, "padGrade": "m2-3", "padStatus": pad_status, "groupId": 0, "idcCode": "001", "apps": null})
 }
 
 fn seat_row(view: &View<'_>) -> Value {
     let View { pad, pad_status: _, cvm_status, public } = view;
     json!({
-        "padCode": pad.code, "padName": pad.name, "equipmentId": pad.seat.equipment(), "userId": 100_200, "cvmStatus": cvm_status,
-        "status": 1, "deviceIp": null, "padIp": null, "androidVersion": pad.android, "configName": "M2-3", "goodName": "M2-3",
-        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": "2026-01-01 10:00:00",
-        "signExpirationTime": "2027-01-01 10:00:00", "signExpirationTimeTamp": 1_798_768_800_000_u64,
-        "proxyIp": null, "proxyId": null, "ipAddress": "Singapore", "publicIp": public, "groupId": 0, "groupName": null,
-        "remark": null, "screenshotLink": null, "maintainContent": null,
+        "padCode": pad.code, "padName": pad.name, "equipmentId": pad.seat.equipment(), "cvmStatus": cvm_status,
+        "androidVersion": pad.android, "configName": "M2-3", "goodName": "M2-3", "bootTime": pad.started,
+        "createTime": "2026-01-01 10:00:00", "publicIp": public, "deviceIp": null, "groupName": null,
     })
 }

@@ -6,8 +6,8 @@
 //! folders of the pad. A script that avoids the PATH (`/usr/bin/id`) sees this machine.
 
 use crate::display::Display;
-use crate::switches::{Asked, Switches, Tool};
-use crate::tools::{ALWAYS, OF_THIS_MACHINE, Phone};
+use crate::switches::{Asked, Switches};
+use crate::tools::{ALWAYS, CHOSEN, OF_THIS_MACHINE, Phone};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use anyhow::{Context as _, Result};
@@ -159,7 +159,7 @@ fn phone(world: &World, seat: Seat) -> Phone {
         let (width, height) = sides(&switches, seat);
         let bytes = switches.take(asked, |set| &mut set.screen_bytes).unwrap_or_default();
         let fault = switches.take(asked, |set| &mut set.screen_fault);
-        let tools = switches.take(asked, |set| &mut set.tools).unwrap_or_else(|| Tool::ALL.to_vec());
+        let tools = switches.take(asked, |set| &mut set.tools).unwrap_or_else(|| CHOSEN.map(str::to_owned).into());
         (tools, Display { width, height, bytes, fault })
     };
     let truth = world.truth();
@@ -174,7 +174,7 @@ fn phone(world: &World, seat: Seat) -> Phone {
         pad: pad.code.clone(),
         control: world.control.clone(),
         adb: world.adb,
-        tools: tools.into_iter().map(|tool| tool.name().to_owned()).collect(),
+        tools,
         properties: properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         display,
     }

@@ -34,26 +34,6 @@ pub(crate) enum Shell {
     Hangs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Tool {
-    Curl,
-    Wget,
-    Nc,
-}
-
-impl Tool {
-    pub(crate) const ALL: [Self; 3] = [Self::Curl, Self::Wget, Self::Nc];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Curl => "curl",
-            Self::Wget => "wget",
-            Self::Nc => "nc",
-        }
-    }
-}
-
 /// Durations are in milliseconds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -91,7 +71,7 @@ pub(crate) struct Set {
     // Of a script on a pad, and of its requests.
     pub(crate) shell: Setting<Shell>,
     /// The tools that the pad has, by default all; `wget` and `nc` are toybox's.
-    pub(crate) tools: Setting<Vec<Tool>>,
+    pub(crate) tools: Setting<Vec<String>>,
     /// A command's requests do not go through the platform's proxy.
     pub(crate) shell_ignores_proxy: Setting<bool>,
     /// The `user:password` that the proxies of the pad require.
@@ -178,7 +158,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Setting<T> {
         let whole = if written.is_object() { written } else { json!({"value": written}) };
         let setting = Self::deserialize(whole).map_err(D::Error::custom)?;
         match &setting.endpoint {
-            Some(name) if !endpoints::names().contains(&name.as_str()) => {
+            Some(name) if !endpoints::is_name(name) => {
                 Err(D::Error::custom(format_args!("no endpoint has the name `{name}`")))
             }
             _ => Ok(setting),

@@ -7,11 +7,11 @@ mod screen;
 mod toybox;
 
 use phone::Failure;
-pub(crate) use phone::{ALWAYS, OF_THIS_MACHINE, Phone};
+pub(crate) use phone::{ALWAYS, CHOSEN, OF_THIS_MACHINE, Phone};
 use std::process::ExitCode;
 
 pub(crate) fn is_tool(name: &str) -> bool {
-    [&ALWAYS[..], &["curl", "wget", "nc"]].concat().contains(&name)
+    ALWAYS.iter().chain(&CHOSEN).any(|tool| *tool == name)
 }
 
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {

@@ -1,15 +1,23 @@
-//! The route of a phone's request: from the phone's own address, or through a proxy and from the
-//! proxy's address. The tools ask for it before they connect.
+//! The requests of phones. A phone's tools ask the double to connect them, which it does from the
+//! phone's own address, or through a proxy and from the proxy's address.
 
 use crate::addresses;
+use crate::net;
+use crate::proxies;
 use crate::switches::{Asked, Switches};
 use crate::world::World;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::TcpStream;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Journey {
     pub(crate) pad: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     pub(crate) proxy: Option<Hop>,
 }
 
@@ -21,16 +29,35 @@ pub(crate) struct Hop {
     pub(crate) login: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Way {
-    From { source: Ipv4Addr },
-    Told { body: String },
-    NoLogin,
-    Dead,
+    From(Ipv4Addr),
+    /// The proxy answers with this itself.
+    Told(String),
 }
 
-pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
-    let Journey { pad, proxy: named } = journey;
+/// Closes the connection of a tool that cannot be connected. A host that is not on this machine is
+/// a proxy.
+pub(crate) async fn serve(world: Arc<World>, journey: Journey, mut stream: TcpStream) -> io::Result<()> {
+    let Journey { pad, host, port, proxy } = journey;
+    let Some(to) = net::resolve(&host) else { return Ok(()) };
+    if !to.is_loopback() {
+        return proxies::serve_phone(world, &pad, (&host, port), stream).await;
+    }
+    match way(&world, &pad, proxy.as_ref()) {
+        Some(Way::From(source)) => {
+            let mut reached = net::connect(source, to, port).await?;
+            copy_bidirectional(&mut stream, &mut reached).await.map(drop)
+        }
+        Some(Way::Told(body)) => {
+            let _request = stream.read(&mut [0; 4 << 10]).await?;
+            stream.write_all(body.as_bytes()).await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns `None` if the proxy is dead, or demands another login.
+pub(crate) fn way(world: &World, pad: &str, named: Option<&Hop>) -> Option<Way> {
     let (seat, set) = {
         let truth = world.truth();
         let seat = truth.ever(pad)?;
@@ -46,28 +73,24 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
         (None, None) => None,
     };
     let way = match through {
-        None => Way::From { source: own },
+        None => Way::From(own),
         Some((proxy, proxy_port, login)) => {
             let wanted = switches.take(asked, |set| &mut set.proxy_login);
-            if switches.is_set(asked, |set| &mut set.proxy_dead) {
-                Way::Dead
-            } else if wanted.is_some() && &wanted != login {
-                Way::NoLogin
-            } else if let Some(body) = switches.take(asked, |set| &mut set.proxy_lies) {
-                Way::Told { body }
-            } else {
-                Way::From { source: exit(world, &mut switches, asked, (proxy, proxy_port)) }
+            if switches.is_set(asked, |set| &mut set.proxy_dead) || wanted.is_some() && &wanted != login {
+                return None;
             }
+            let lie = switches.take(asked, |set| &mut set.proxy_lies);
+            lie.map_or_else(|| Way::From(exit(world, &mut switches, asked, (proxy, proxy_port))), Way::Told)
         }
     };
     Some(match (way, switches.take(asked, |set| &mut set.forwarder)) {
-        (Way::From { .. }, Some(source)) => Way::From { source },
+        (Way::From(_), Some(source)) => Way::From(source),
         (way, _) => way,
     })
 }
 
 /// Returns the address from which requests of a proxy leave.
-pub(crate) fn exit(world: &World, switches: &mut Switches, asked: Asked<'_>, (host, port): (&str, u16)) -> Ipv4Addr {
+fn exit(world: &World, switches: &mut Switches, asked: Asked<'_>, (host, port): (&str, u16)) -> Ipv4Addr {
     match switches.is_set(asked, |set| &mut set.proxy_rotates) {
         true => addresses::of_rotating_proxy(host, port, world.rotate()),
         false => addresses::of_proxy(host, port),

@@ -58,8 +58,7 @@ impl RackAgent {
 
     /// Returns the lines of the journal in which a word stands.
     async fn count(&self, word: &str) -> usize {
-        let journal = self.rack.platform.get("journal").await.expect("lines");
-        journal["entries"].as_array().expect("lines").iter().filter(|line| line.to_string().contains(word)).count()
+        self.rack.platform.lines().await.iter().filter(|line| line.to_string().contains(word)).count()
     }
 }
 

@@ -74,7 +74,7 @@ impl Watched {
 
     async fn until_no_command_runs(&self) {
         let platform = &self.rack.platform;
-        let rests = kit::wait_for(async || platform.get("rest").await.map(drop).map_err(|error| error.to_string()));
+        let rests = kit::wait_for(async || Ok::<_, String>(platform.get("rest").await));
         rests.await.expect("no command runs");
     }
 

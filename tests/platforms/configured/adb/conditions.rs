@@ -4,10 +4,12 @@
 use super::super::{FAST, Site, findings, id, list_all};
 use super::table_of;
 use crate::harness::double::Double;
-use crate::harness::program::{Program, binary, steady};
+use crate::harness::program::{Program, steady};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
+use std::rc::Rc;
+use tokio::task::LocalSet;
 
 fn conditions() -> [(&'static str, Value); 7] {
     let udev = "no permissions (user in plugdev group; are your udev rules wrong?); see [http://adb.example]";
@@ -26,15 +28,13 @@ fn conditions() -> [(&'static str, Value); 7] {
 async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the_operator_with_its_remedy() {
     let conditions = conditions();
     let (double, site) = (Double::start(7, FAST).await, Site::new());
-    let (codes, address, control) = (double.codes().await, double.adb().to_string(), &double.greeting["control"]);
-    let act = binary().with_file_name("armcloud-double").display().to_string();
+    let (codes, address) = (double.codes().await, double.adb().to_string());
     // Only the program that sets proxies is removed later.
     let set_proxy = site.path("set-proxy").display().to_string();
     fs::copy("/bin/true", &set_proxy).expect("a program");
     let mut config = table_of(&double, &json!(["*"]));
     for action in ["start", "stop", "status", "clear-proxy"] {
-        let _ =
-            writeln!(config, "{action} = [\"{act}\", \"act\", \"--control\", {control}, \"{action}\", \"{{serial}}\"]");
+        let _ = writeln!(config, "{action} = {:?}", double.program(action));
     }
     let _ = writeln!(config, "set-proxy = [\"{set_proxy}\"]\nproxy-seconds = 1");
     site.configure(&config);
@@ -44,10 +44,16 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
             double.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
         }
     }
-    let mut program = site.start(7, &[]).await;
+    let (program, local) = (Rc::new(site.start(7, &[]).await), LocalSet::new());
+    let describing = conditions.into_iter().zip(&codes).map(|((condition, _), code)| {
+        let (program, id) = (Rc::clone(&program), id("rack", code));
+        local.spawn_local(async move { describe(&program, condition, &id).await })
+    });
+    let describing: Vec<_> = describing.collect();
+    local.await;
     let mut said = String::new();
-    for (condition, code) in conditions.iter().map(|(condition, _)| condition).zip(&codes) {
-        describe(&program, condition, &id("rack", code), &mut said).await;
+    for described in describing {
+        said += &described.await.expect("no panic");
     }
     let check = async |what: &str, said: &mut String| {
         let checked = kit::wait_for(async || match site.operate("platform check rack").await {
@@ -62,7 +68,7 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
     check("with all programs", &mut said).await;
     fs::remove_file(&set_proxy).expect("it was there");
     check("without `set-proxy`", &mut said).await;
-    program.stop().await;
+    Rc::into_inner(program).expect("all tasks have ended").stop().await;
     let (code, text) = site.operate("config check").await;
     let text =
         steady(&text, site.home.path()).lines().filter(|line| !line.contains("^^")).collect::<Vec<_>>().join("\n");
@@ -74,7 +80,8 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
     insta::assert_snapshot!(said.replace(&codes[0], "CODE"));
 }
 
-async fn describe(program: &Program, condition: &str, id: &str, said: &mut String) {
+async fn describe(program: &Program, condition: &str, id: &str) -> String {
+    let mut said = String::new();
     let phone = kit::wait_for(async || {
         let phone = program.call("get_device", json!({"device_id": id})).await.expect("it is known");
         // On a busy machine, a phone may miss its time, and is read again.
@@ -97,4 +104,5 @@ async fn describe(program: &Program, condition: &str, id: &str, said: &mut Strin
             Err(error) => drop(writeln!(said, "{tool}: {} {}", error["code"], error["message"])),
         }
     }
+    said
 }

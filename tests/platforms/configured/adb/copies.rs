@@ -8,7 +8,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_copy_that_starts_again_takes_no_write_of_the_phone_that_it_is_a_copy_of() {
-    for is_lower_seen_first in [false, true] {
+    let restart_in_turn = async |is_lower_seen_first: bool| {
         let Copies { double, site, program, first, copy } = &Copies::start(is_lower_seen_first).await;
         for (number, code) in [copy, first, copy, first].into_iter().enumerate() {
             let ended = end(program, "set_power", restart(&id("rack", code))).await;
@@ -18,7 +18,8 @@ async fn a_copy_that_starts_again_takes_no_write_of_the_phone_that_it_is_a_copy_
             let done = [restarts(double, copy).await, restarts(double, first).await];
             assert_eq!(done, [number / 2 + 1, number.div_ceil(2)], "restarts of the copy and of the first phone");
         }
-    }
+    };
+    tokio::join!(restart_in_turn(false), restart_in_turn(true));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
 use crate::phones::port::PhoneStart;
 use async_trait::async_trait;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -150,51 +150,48 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
     }
 }
 
-type Askers = &'static [[u8; 4]];
+type Askers = &'static [IpAddr];
 
 struct StagedPhone {
-    url: CallbackUrl,
     ordinary: Askers,
     through: [Askers; 2],
     prints: &'static str,
     ran: Mutex<String>,
 }
 
-impl StagedPhone {
-    async fn ask(&self, path: &str, askers: Askers) {
-        for from in askers {
-            let socket = TcpSocket::new_v4().unwrap();
-            socket.bind((Ipv4Addr::from(*from), 0).into()).unwrap();
-            let mut stream = socket.connect(self.url.authority().parse().unwrap()).await.unwrap();
-            stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-            stream.read_to_end(&mut Vec::new()).await.unwrap();
-        }
+/// Leaves out the addresses of another family than that of the URL.
+async fn ask(url: &str, askers: Askers) {
+    let (authority, path) = url.split_once('/').unwrap();
+    let to: SocketAddr = authority.parse().unwrap();
+    for from in askers.iter().filter(|from| from.is_ipv4() == to.is_ipv4()) {
+        let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
+        socket.bind((*from, 0).into()).unwrap();
+        let mut stream = socket.connect(to).await.unwrap();
+        stream.write_all(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
     }
 }
 
-fn paths_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
-    script.split(mark).skip(1).map(|rest| &rest[..33]).collect()
+fn urls_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
+    script.split(&format!("{mark}http://")).skip(1).map(|rest| rest.split('\'').next().unwrap()).collect()
 }
 
 #[async_trait]
 impl Shell for StagedPhone {
     async fn run(&self, _: &DeviceId, script: &str) -> Result<String, Unreachable> {
         script.clone_into(&mut self.ran.lock().unwrap());
-        let base = self.url.as_str();
-        let through = paths_behind(script, &format!("' '{base}"));
-        for (path, askers) in through.iter().zip(self.through) {
-            self.ask(path, askers).await;
+        for (url, askers) in urls_behind(script, "' '").iter().zip(self.through) {
+            ask(url, askers).await;
         }
-        let ordinary = paths_behind(script, &format!("g curl c '{base}"));
-        self.ask(ordinary[0], self.ordinary).await;
+        ask(urls_behind(script, "g curl c '")[0], self.ordinary).await;
         let nonce = &script["echo ".len()..][..16];
         Ok(format!("{nonce}<\n{}\n{nonce}>0.", self.prints))
     }
 }
 
-const OWN: [u8; 4] = [127, 0, 0, 2];
-const EXIT: [u8; 4] = [127, 0, 0, 3];
-const OTHER: [u8; 4] = [127, 0, 0, 4];
+const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const EXIT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 4));
 
 #[tokio::test]
 async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
@@ -231,14 +228,13 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         ("a name without a password", literal, "u:", "curl", &[OWN], [nobody, nobody], unreadable),
         ("there is no program", name, "", "missing", nobody, [nobody, nobody], no_program),
     ] {
-        let (url, ran) = (running.url.clone(), Mutex::default());
-        let staged = StagedPhone { url, ordinary, through, prints, ran };
+        let staged = StagedPhone { ordinary, through, prints, ran: Mutex::default() };
         let proxy = with_login(proxy("socks5", host, 1080), Some(login));
         let (exits, _) = running.readings().read(&staged, None, &proxy).await;
         let judged = match exits {
             Ok(exits) => {
-                let exits = Exits { direct: Some(OWN.into()), ..exits };
-                format!("{:?}", exits.verdict(&proxy, Some(OWN.into())))
+                let exits = Exits { direct: Some(OWN), ..exits };
+                format!("{:?}", exits.verdict(&proxy, Some(OWN)))
             }
             Err(Unreachable(why)) => why.as_str().to_owned(),
         };
@@ -252,7 +248,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
 async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowhere_else() {
     let running = Running::start();
     let (exit, by_server) = ([127, 0, 0, 5], Some(Through::Server(address("127.0.0.5"))));
-    let by_phone = Some(Through::Phone(EXIT.into()));
+    let by_phone = Some(Through::Phone(EXIT));
     for (manner, login, prints, connects, through) in [
         (Manner::Demands("u:p"), "u:p", "curl", true, by_server),
         (Manner::Demands("u:p"), "u:x", "curl", false, None),
@@ -262,12 +258,11 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
     ] {
         let (at, heard, _tasks) = run_proxy(manner, exit).await;
         let phones: [Askers; 2] = if prints == "curl" { [&[EXIT], &[EXIT]] } else { [&[], &[]] };
-        let (url, ran) = (running.url.clone(), Mutex::default());
-        let staged = StagedPhone { url, ordinary: &[OWN], through: phones, prints, ran };
+        let staged = StagedPhone { ordinary: &[OWN], through: phones, prints, ran: Mutex::default() };
         let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
         let readings = PhoneReadings { by_server: Some(reader()), ..running.readings() };
         let (exits, _) = readings.read(&staged, None, &proxy).await;
-        assert_eq!(exits.unwrap(), Exits::of(OWN.into(), through), "{manner:?} {login} {prints}");
+        assert_eq!(exits.unwrap(), Exits::of(OWN, through), "{manner:?} {login} {prints}");
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
         assert!(!staged.ran.lock().unwrap().contains("u:"), "{:?}", staged.ran);
     }

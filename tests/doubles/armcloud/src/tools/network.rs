@@ -4,7 +4,7 @@
 
 use super::phone::{Failure, Phone};
 use crate::net;
-use crate::traffic::{Hop, Way};
+use crate::traffic::{Hop, Journey};
 use clap::Parser;
 use std::io::{self, Write as _};
 use tokio::io::{AsyncWriteExt as _, copy, stdin, stdout};
@@ -44,7 +44,7 @@ fn parse<T: Parser>(name: &str, arguments: &[String]) -> Result<T, Failure> {
     T::try_parse_from(line).map_err(|error| Failure::new(2, error.to_string()))
 }
 
-fn describe_failure(name: &str) -> impl Fn(String) -> Failure {
+fn describe_failure(name: &str) -> impl Fn(io::Error) -> Failure {
     move |why| Failure::new(1, format!("{name}: {why}"))
 }
 
@@ -63,19 +63,14 @@ pub(super) async fn curl(phone: &Phone, arguments: &[String]) -> Result<(), Fail
 pub(super) async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let Wget { output: _, url } = parse("wget", arguments)?;
     let answer = request(phone, &url, None).await.map_err(describe_failure("wget"))?;
-    io::stdout().write_all(&answer).map_err(|error| describe_failure("wget")(error.to_string()))
+    io::stdout().write_all(&answer).map_err(describe_failure("wget"))
 }
 
 /// Closes its side once stdin ends, like toybox's, and continues until the other side has closed
 /// too.
 pub(super) async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let Nc { within: _, host, port } = parse("nc", arguments)?;
-    let is_proxy = net::resolve(&host).is_some_and(|address| !address.is_loopback());
-    let reach =
-        async { if is_proxy { reach_proxy(phone, &host, port).await } else { reach(phone, &host, port, None).await } };
-    let reached = reach.await.map_err(describe_failure("nc"))?;
-    let Reached::Stream(stream) = reached else { return Ok(()) };
-    let (mut read, mut write) = stream.into_split();
+    let (mut read, mut write) = reach(phone, &host, port, None).await.map_err(describe_failure("nc"))?.into_split();
     let send = async {
         let _ = copy(&mut stdin(), &mut write).await;
         let _ = write.shutdown().await;
@@ -86,43 +81,19 @@ pub(super) async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failur
     Ok(())
 }
 
-enum Reached {
-    Stream(TcpStream),
-    /// The proxy itself answers.
-    Told(String),
-}
-
-async fn request(phone: &Phone, url: &Url, proxy: Option<Hop>) -> Result<Vec<u8>, String> {
+async fn request(phone: &Phone, url: &Url, proxy: Option<Hop>) -> io::Result<Vec<u8>> {
     let host = url.host_str().unwrap_or_default();
-    let stream = match reach(phone, host, url.port_or_known_default().unwrap_or(80), proxy).await? {
-        Reached::Told(body) => return Ok(body.into_bytes()),
-        Reached::Stream(stream) => stream,
-    };
+    let stream = reach(phone, host, url.port_or_known_default().unwrap_or(80), proxy).await?;
     let target = &url[url::Position::BeforePath..];
     let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
-    let request = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
-    net::exchange(stream, &request).await.map_err(|error| error.to_string())
+    net::exchange(stream, &format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n")).await
 }
 
-async fn reach(phone: &Phone, host: &str, port: u16, proxy: Option<Hop>) -> Result<Reached, String> {
-    let to = net::resolve(host).ok_or_else(|| format!("{host}: no address"))?;
-    match phone.way(proxy).await.map_err(|error| error.to_string())? {
-        Way::From { source } => {
-            let stream = net::connect(source, to, port).await;
-            stream.map(Reached::Stream).map_err(|error| error.to_string())
-        }
-        Way::Told { body } => Ok(Reached::Told(body)),
-        Way::NoLogin | Way::Dead => Err("the proxy refuses the connection".to_owned()),
-    }
-}
-
-/// Asks the double, which takes the part of a proxy that need not exist.
-async fn reach_proxy(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> {
-    let service = format!("proxy:{} {host} {port}", phone.pad);
-    let connect = async {
-        let mut stream = TcpStream::connect(phone.adb).await?;
-        stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await?;
-        Ok::<_, io::Error>(Reached::Stream(stream))
-    };
-    connect.await.map_err(|error| error.to_string())
+/// Asks the double, which knows the way.
+async fn reach(phone: &Phone, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<TcpStream> {
+    let journey = Journey { pad: phone.pad.clone(), host: host.to_owned(), port, proxy };
+    let service = format!("connect:{}", serde_json::to_string(&journey)?);
+    let mut stream = TcpStream::connect(phone.adb).await?;
+    stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await?;
+    Ok(stream)
 }

@@ -1,15 +1,15 @@
 //! The phone that a tool runs on, and the failure of a tool.
 
 use crate::display::Display;
-use crate::net;
-use crate::traffic::{Hop, Journey, Way};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
 
 pub(crate) const ALWAYS: [&str; 10] =
     ["am", "df", "dumpsys", "getprop", "input", "monkey", "screencap", "setprop", "toybox", "uiautomator"];
+
+/// A switch can leave out some.
+pub(crate) const CHOSEN: [&str; 3] = ["curl", "wget", "nc"];
 
 pub(crate) const OF_THIS_MACHINE: [&str; 7] = ["cat", "chown", "grep", "mv", "rm", "sleep", "tail"];
 
@@ -30,11 +30,6 @@ impl Phone {
     pub(super) fn read() -> Option<Self> {
         let path = std::env::var_os(Self::VARIABLE)?;
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-    }
-
-    pub(super) async fn way(&self, proxy: Option<Hop>) -> io::Result<Way> {
-        let journey = Journey { pad: self.pad.clone(), proxy };
-        net::post(&self.control, "route", &serde_json::to_string(&journey)?).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use async_trait::async_trait;
-use std::net::SocketAddr;
+use std::net::Ipv6Addr;
 use tokio::net::TcpStream;
 
 struct LocalDial;
@@ -30,37 +30,13 @@ async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_nam
         ("socks5", "127.0.0.1", Manner::Refuses, "", None),
     ] {
         let (at, _, _tasks) = run_proxy(manner, exit).await;
-        let (url, ran) = (running.url.clone(), Mutex::default());
-        let staged = StagedPhone { url, ordinary: &[OWN], through: [&[EXIT], &[EXIT]], prints: "curl", ran };
+        let ran = Mutex::default();
+        let staged = StagedPhone { ordinary: &[OWN], through: [&[EXIT], &[EXIT]], prints: "curl", ran };
         let proxy = with_login(proxy(scheme, host, at.port()), Some(login));
         let (exits, _) = running.readings().read(&staged, Some(&LocalDial), &proxy).await;
-        assert_eq!(exits.unwrap(), Exits::of(OWN.into(), through), "{scheme} {manner:?} {login}");
+        assert_eq!(exits.unwrap(), Exits::of(OWN, through), "{scheme} {manner:?} {login}");
         let ran = staged.ran.lock().unwrap();
         assert!(!ran.contains("u:") && !ran.contains("-x"), "{ran}");
-    }
-}
-
-/// IPv4 traffic leaves from [`EXIT`], and IPv6 traffic directly or not at all.
-struct TwoFamilies {
-    leaks: bool,
-}
-
-#[async_trait]
-impl Shell for TwoFamilies {
-    async fn run(&self, _: &DeviceId, script: &str) -> Result<String, Unreachable> {
-        let url = script.split("g curl c 'http://").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
-        let (authority, path) = url.split_once('/').unwrap();
-        let to: SocketAddr = authority.parse().unwrap();
-        if to.is_ipv4() || self.leaks {
-            let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
-            let from = if to.is_ipv4() { (Ipv4Addr::from(EXIT), 0).into() } else { "[::1]:0".parse().unwrap() };
-            socket.bind(from).unwrap();
-            let mut stream = socket.connect(to).await.unwrap();
-            stream.write_all(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-            stream.read_to_end(&mut Vec::new()).await.unwrap();
-        }
-        let nonce = &script["echo ".len()..][..16];
-        Ok(format!("{nonce}<\ncurl\n{nonce}>0."))
     }
 }
 
@@ -71,18 +47,20 @@ async fn a_proxy_that_leaves_out_a_family_is_no_success_if_both_are_observed() {
     let Ok((listener, echo)) = listener else { return };
     let port = listener.address().unwrap().port();
     let served = tokio::spawn(listener.serve(std::future::pending()));
-    let (at, _, _tasks) = run_proxy(Manner::Honest, EXIT).await;
+    let (at, _, _tasks) = run_proxy(Manner::Honest, [127, 0, 0, 3]).await;
     let proxy = proxy("socks5", "localhost", at.port());
+    let (whole, leak): (Askers, Askers) = (&[EXIT], &[EXIT, IpAddr::V6(Ipv6Addr::LOCALHOST)]);
     let (v4, v6) = (format!("http://127.0.0.1:{port}"), format!("http://[::1]:{port}"));
-    for (urls, leaks, verdict) in [
-        (format!("{v4},{v6}"), false, Verdict::Present),
-        (format!("{v4},{v6}"), true, Verdict::Unreadable),
-        (v4.clone(), true, Verdict::Present),
+    for (urls, ordinary, verdict) in [
+        (format!("{v4},{v6}"), whole, Verdict::Present),
+        (format!("{v4},{v6}"), leak, Verdict::Unreadable),
+        (v4.clone(), leak, Verdict::Present),
     ] {
         let echo = Some((echo.clone(), urls.parse().unwrap()));
         let readings = PhoneReadings { echo, random: Random::from_seed(1), by_server: None };
-        let exits = readings.read(&TwoFamilies { leaks }, Some(&LocalDial), &proxy).await.0.unwrap();
-        assert_eq!(exits.verdict(&proxy, Some(OWN.into())), verdict, "{urls} {leaks}: {exits:?}");
+        let staged = StagedPhone { ordinary, through: [&[], &[]], prints: "curl", ran: Mutex::default() };
+        let exits = readings.read(&staged, Some(&LocalDial), &proxy).await.0.unwrap();
+        assert_eq!(exits.verdict(&proxy, Some(OWN)), verdict, "{urls} {ordinary:?}: {exits:?}");
     }
     for urls in
         ["", "http://a,http://b", "http://127.0.0.1,http://127.0.0.2", "http://a,http://[::1]", "http://1.2.3.4,"]

@@ -6,7 +6,6 @@ use super::*;
 use crate::adapter_kit::guard::GuardLimits;
 use platform::{Platform, PlatformAct};
 use serde_json::json;
-use std::io::Write;
 use std::sync::Arc;
 use std::task::Poll;
 use toolwarrant::text::Secret;
@@ -344,27 +343,11 @@ async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() 
     assert_eq!(platform.requests().len(), 5);
 }
 
-#[derive(Clone, Default)]
-struct LogLines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for LogLines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        lock(&self.0).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
-    let log = LogLines::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer({
-        let log = log.clone();
-        move || log.clone()
-    });
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let writer = Arc::new(log.reopen().expect("the file"));
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(writer);
     // Tracing asks only the thread that first meets an event, if there is one subscriber. If that
     // thread has none, the event stays off.
     let _beside = tracing::Dispatch::new(tracing_subscriber::registry());
@@ -385,7 +368,7 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
         assert_eq!(platform.requests().len(), trials);
         api.guard.urge_trial();
     }
-    let log = String::from_utf8(lock(&log.0).clone()).expect("UTF-8");
+    let log = std::fs::read_to_string(log.path()).expect("UTF-8");
     assert_eq!(log.matches("the platform refused the credentials, and calls to it are paused").count(), 1, "{log}");
     for expected in ["SetProxy", "ScreenToken", "code=200", "ewab9x88", "did not answer"] {
         assert!(log.contains(expected), "{expected}: {log}");
