@@ -11,6 +11,8 @@ use tokio::process::Command;
 
 pub(crate) struct Double {
     _process: Process,
+    /// Removed also if the process is killed.
+    _folder: TempDir,
     pub(crate) greeting: Value,
     pub(crate) url: String,
 }
@@ -19,12 +21,13 @@ pub(crate) const KEYS: [(&str, &str); 2] = [("access", "AKTEST0123456789"), ("se
 
 impl Double {
     pub(crate) async fn start(pads: u32, flags: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
         let mut command = Command::new(binary().with_file_name("armcloud-double"));
-        command.arg("--pads").arg(pads.to_string()).args(flags);
+        command.env("TMPDIR", folder.path()).arg("--pads").arg(pads.to_string()).args(flags);
         let mut process = Process::start(command).expect("`cargo build --package armcloud-double` makes the double");
         let greeting = process.greeting().await.expect("a greeting");
         let url = greeting["url"].as_str().expect("a URL").to_owned();
-        Self { _process: process, greeting, url }
+        Self { _process: process, _folder: folder, greeting, url }
     }
 
     pub(crate) fn adb(&self) -> SocketAddr {
@@ -72,6 +75,10 @@ impl Double {
     pub(crate) async fn journal(&self, kind: &str, pad: &str) -> Vec<Value> {
         let lines = self.lines().await.into_iter();
         lines.filter(|line| line["kind"] == kind && line["pad"] == pad).collect()
+    }
+
+    pub(crate) async fn count_restarts(&self, pad: &str) -> usize {
+        self.journal("did", pad).await.iter().filter(|line| line["operation"] == "restart").count()
     }
 
     pub(crate) async fn requests(&self, endpoint: &str) -> Vec<Value> {

@@ -2,13 +2,8 @@
 //! replaces.
 
 use super::{end, id, lab, list_all, until};
-use crate::harness::double::Double;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-
-async fn restarts(double: &Double, code: &str) -> usize {
-    double.journal("did", code).await.iter().filter(|line| line["operation"] == "restart").count()
-}
 
 #[tokio::test]
 async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_ends_as_timeout() {
@@ -24,7 +19,7 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
     let sent = program.call("set_power", restart(&codes[1])).await.expect("accepted");
     let unanswered = program.call("set_power", restart(&codes[2])).await.expect("accepted");
     let is_accepted = async || double.requests("restart").await.iter().any(|line| line["pads"] == json!([codes[1]]));
-    until(async || is_accepted().await && restarts(&double, &codes[2]).await == 1).await;
+    until(async || is_accepted().await && double.count_restarts(&codes[2]).await == 1).await;
     program.kill().await;
 
     site.configure("[platform.phone]\nkind = \"simulator\"\n");
@@ -54,7 +49,7 @@ async fn a_phone_keeps_its_id_when_its_pad_is_replaced_and_writes_go_to_the_new_
     assert_ne!(new, codes[0]);
     let task = end(&program, "set_power", json!({"device_id": phone, "action": "restart"})).await;
     assert_eq!(task["status"], "success", "{task}");
-    assert_eq!((restarts(&double, &codes[0]).await, restarts(&double, &new).await), (0, 1));
+    assert_eq!((double.count_restarts(&codes[0]).await, double.count_restarts(&new).await), (0, 1));
     let ids = |phones: &[Value]| phones.iter().map(|phone| phone["device_id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&list_all(&program).await), ids(&before));
 }

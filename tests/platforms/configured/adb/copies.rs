@@ -15,7 +15,7 @@ async fn a_copy_that_starts_again_takes_no_write_of_the_phone_that_it_is_a_copy_
             assert_eq!(ended["status"], "success", "{ended}");
             // It reads the list.
             until(async || site.operate("platform check rack").await.1.contains("2 phones, of which 2 run")).await;
-            let done = [restarts(double, copy).await, restarts(double, first).await];
+            let done = [double.count_restarts(copy).await, double.count_restarts(first).await];
             assert_eq!(done, [number / 2 + 1, number.div_ceil(2)], "restarts of the copy and of the first phone");
         }
     };
@@ -29,16 +29,16 @@ async fn a_copy_that_may_be_the_phone_that_is_away_gets_no_write_until_both_are_
     double.post(&format!("pads/{copy}/act/reboot")).await.expect("it starts again");
     let unclear = "it is not clear which of two phones this is, because one is a copy";
     until(async || site.operate("platform check rack").await.1.contains(unclear)).await;
-    let before = restarts(double, copy).await;
+    let before = double.count_restarts(copy).await;
     for code in [first, copy] {
         let refused = program.call("set_power", restart(&id("rack", code))).await.expect_err("it is not certain");
         assert!(code == first || refused.to_string().contains(unclear), "{refused}");
     }
     double.switch(Some(first), &json!({})).await;
     until(async || site.operate("platform check rack").await.1.contains("2 phones, of which 2 run")).await;
-    assert_eq!([restarts(double, copy).await, restarts(double, first).await], [before, 0]);
+    assert_eq!([double.count_restarts(copy).await, double.count_restarts(first).await], [before, 0]);
     let ended = end(program, "set_power", restart(&id("rack", first))).await;
-    assert_eq!((&ended["status"], restarts(double, first).await), (&json!("success"), 1), "{ended}");
+    assert_eq!((&ended["status"], double.count_restarts(first).await), (&json!("success"), 1), "{ended}");
 }
 
 /// Two emulators of one image. The copy has started after the first one was known.
@@ -66,8 +66,4 @@ impl Copies {
         until(async || site.operate("platform check rack").await.1.contains("2 phones, of which 2 run")).await;
         Self { double, site, program, first, copy }
     }
-}
-
-async fn restarts(double: &Double, code: &str) -> usize {
-    double.journal("did", code).await.iter().filter(|line| line["operation"] == "restart").count()
 }

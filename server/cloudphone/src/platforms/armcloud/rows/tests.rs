@@ -131,19 +131,6 @@ fn the_table_of_states() {
 }
 
 #[test]
-fn nothing_promises_more_with_a_second_number() {
-    for (pad, alone) in PAD_STATUS {
-        for (cvm, other) in CVM_STATUS {
-            let both = condition(Some(pad), Some(cvm), None).state;
-            let told = [alone.state, other.state];
-            assert!(both.is_none() || told.contains(&both), "{pad} {cvm}");
-            let runs = Some(DeviceState::Running);
-            assert_eq!(both == runs, told == [runs, runs], "{pad} {cvm}");
-        }
-    }
-}
-
-#[test]
 fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
     let known = r#""padName":"One","imageVersion":"android14","padGrade":"m2-3","idcCode":"001""#;
     for (status, shown, unshown, state) in [
