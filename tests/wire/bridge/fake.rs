@@ -1,17 +1,17 @@
 //! A server that gives the answers that a test chooses, one request per connection.
 
+use axum::serve::Listener;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 pub(crate) struct Fake {
     pub(crate) url: String,
     requests: mpsc::UnboundedReceiver<FakeRequest>,
-    task: JoinHandle<()>,
+    _serving: JoinSet<()>,
 }
 
 /// A drop closes the connection without an answer.
@@ -29,31 +29,22 @@ impl Fake {
     pub(crate) async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let listener = Arc::new(listener);
-        Self::over(url, move || {
-            let listener = Arc::clone(&listener);
-            async move { Some(Box::new(listener.accept().await.ok()?.0) as Box<dyn Stream>) }
-        })
+        Self::over(url, listener)
     }
 
     /// Takes the place of a server of `stdio`.
     pub(super) fn listen_at(socket: &Path) -> Self {
         let _ = std::fs::remove_file(socket);
-        let listener = Arc::new(UnixListener::bind(socket).expect("a socket"));
-        Self::over(String::new(), move || {
-            let listener = Arc::clone(&listener);
-            async move { Some(Box::new(listener.accept().await.ok()?.0) as Box<dyn Stream>) }
-        })
+        Self::over(String::new(), UnixListener::bind(socket).expect("a socket"))
     }
 
-    fn over<A>(url: String, accept: impl Fn() -> A + Send + 'static) -> Self
-    where
-        A: Future<Output = Option<Box<dyn Stream>>> + Send,
-    {
+    fn over(url: String, mut listener: impl Listener) -> Self {
         let (seen, requests) = mpsc::unbounded_channel();
-        let serve = async move {
+        let mut serving: JoinSet<()> = JoinSet::new();
+        serving.spawn(async move {
             let mut connections = JoinSet::new();
-            while let Some(stream) = accept().await {
+            loop {
+                let stream = Box::new(listener.accept().await.0);
                 let seen = seen.clone();
                 connections.spawn(async move {
                     if let Some(request) = FakeRequest::read(stream).await {
@@ -61,8 +52,8 @@ impl Fake {
                     }
                 });
             }
-        };
-        Self { url, requests, task: tokio::spawn(serve) }
+        });
+        Self { url, requests, _serving: serving }
     }
 
     pub(crate) async fn next(&mut self) -> FakeRequest {
@@ -72,12 +63,6 @@ impl Fake {
 
     pub(super) fn waiting_count(&self) -> usize {
         self.requests.len()
-    }
-}
-
-impl Drop for Fake {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
