@@ -1,7 +1,6 @@
 //! The answers to commands: a type for each. `--json` shows what the type serializes. The text and
 //! the console show its columns, see [`columns`].
 
-mod act;
 mod columns;
 mod counts;
 mod name;
@@ -11,7 +10,6 @@ mod trail;
 
 pub use crate::history::{Counts, LastDay, Period};
 pub use crate::upstreams::UpstreamRow;
-pub use act::ActMade;
 pub use counts::{RefundSum, TaskCounts, TaskPeriod};
 pub use name::ApplicationName;
 pub use server::{
@@ -166,6 +164,13 @@ impl Answered {
 }
 
 answer_types! {
+    /// The act of a change.
+    pub struct ActMade {
+        act_id: String => id,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    }
+
     /// An application.
     pub struct ApplicationFacts {
         name: ApplicationName,

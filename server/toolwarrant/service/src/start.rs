@@ -10,7 +10,7 @@ use crate::manager;
 use crate::server::{Answering, Server};
 use crate::service::Setup;
 use crate::signals::StopSignals;
-use crate::standby::WaitingStart;
+use crate::standby::wait_to_lead;
 use crate::stdio;
 use crate::welcome::Demo;
 use anyhow::{Context, Result};
@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use toolwarrant_base::random::Random;
 use toolwarrant_console::Console;
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
@@ -35,8 +36,9 @@ use toolwarrant_operator::metrics::StatusSources;
 use toolwarrant_operator::offline::ServiceParts;
 use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::OperatorSocket;
+use toolwarrant_operator::standby::Standby;
 use toolwarrant_operator::{
-    ActLines, Config, OpenError, OpenedData, OperatorContext, OperatorError, ProgramIdentity, StoreOptions,
+    ActLines, Config, OpenError, OpenedData, OperatorContext, OperatorError, ProgramIdentity, StoreOptions, Waiting,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::OwnTasks;
@@ -84,9 +86,12 @@ impl Start {
             let claim = match store.is_folder() {
                 true => None,
                 false => {
-                    let (program, groups, status) = (&program, &serve.groups, &*listening.status);
-                    let waiting = WaitingStart { program, store: &store, folder: &folder, groups, status };
-                    let Some(claim) = waiting.wait(stop).await? else { return Ok(None) };
+                    let (shown, why) = watch::channel(Waiting::default());
+                    listening.status.set_waiting(why.clone());
+                    let (program, store, folder) = (program.clone(), store.clone(), folder.clone());
+                    let standby = Standby { program, store, folder, why };
+                    let claim = wait_to_lead(standby, &shown, &serve.groups, stop).await?;
+                    let Some(claim) = claim else { return Ok(None) };
                     Some(claim)
                 }
             };
