@@ -3,9 +3,7 @@
 
 use anyhow::{Context, Result};
 use std::sync::Arc;
-use toolwarrant_audit::Audit;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_operator::OpenedData;
@@ -14,11 +12,9 @@ use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::Executor;
 
-/// The parts of a core.
-pub struct CoreParts<'a> {
-    /// The contract.
-    pub catalogue: &'static Catalogue,
-    /// `None` for a contract without tasks.
+/// The parts from which a core is composed.
+pub struct Core<'a> {
+    /// Carries tasks out.
     pub executor: Arc<dyn Executor>,
     /// The audit trail is written there.
     pub folder: &'a DataFolder,
@@ -32,21 +28,11 @@ pub struct CoreParts<'a> {
     pub max_in_flight: usize,
 }
 
-/// A composed core. Only the writer of the audit runs yet.
-pub struct Core {
-    /// Does not run yet.
-    pub engine: Arc<Engine>,
-    /// The retention of the trail.
-    pub keeper: AuditKeeper,
-    audit: Audit,
-    nonces: Nonces,
-    without_address: bool,
-}
-
-impl Core {
-    /// Starts the audit, and reads what is in flight.
-    pub async fn compose(parts: CoreParts<'_>) -> Result<Self> {
-        let CoreParts { catalogue, executor, folder, data, random, audit, max_in_flight } = parts;
+impl Core<'_> {
+    /// Starts the audit, and reads what is in flight. Returns the pipeline, the engine, which does
+    /// not run yet, and the keeper of the trail.
+    pub async fn compose<H: Handlers>(self, handlers: H) -> Result<(Pipeline<H>, Arc<Engine>, AuditKeeper)> {
+        let Self { executor, folder, data, random, audit, max_in_flight } = self;
         let OpenedData { registry, keyring, database, shared, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
@@ -54,7 +40,7 @@ impl Core {
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor,
-            catalogue: Some(catalogue),
+            catalogue: Some(H::CATALOGUE),
             keyring: keyring.clone(),
             clock: clock.clone(),
             random,
@@ -73,15 +59,8 @@ impl Core {
         }
         let read = engine.first_read().await.context("cannot read the nonces of signed requests")?;
         nonces = nonces.after_runs(&registry.access(), read.as_deref());
-        Ok(Self { engine, keeper, audit, nonces, without_address })
-    }
-
-    /// Returns the pipeline and the other parts.
-    pub fn pipeline<H: Handlers>(self, handlers: H, data: &OpenedData) -> (Pipeline<H>, Arc<Engine>, AuditKeeper) {
-        let Self { engine, keeper, audit, nonces, without_address } = self;
-        let OpenedData { registry, clock, .. } = data;
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let pipeline = if without_address { pipeline.without_addresses() } else { pipeline };
-        (pipeline, engine, keeper)
+        Ok((pipeline, engine, keeper))
     }
 }

@@ -105,7 +105,7 @@ pub mod base {
 /// For `toolwarrant-testing` only.
 #[doc(hidden)]
 pub mod composition {
-    pub use crate::core::{Core, CoreParts};
+    pub use crate::core::Core;
     pub use crate::service::TestParts;
 }
 

@@ -259,7 +259,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             let service = compose(start.setup(&runtime, flags, fleet, config)?)?;
             let Service { handlers, executor, page, parts, .. } = service;
             require_states(parts.inventory.as_deref(), H::CATALOGUE)?;
-            let answering = start.answer(start.core(&runtime, executor)?, handlers, page)?;
+            let answering = start.answer(&runtime, (handlers, executor), page)?;
             start.finish(&runtime, answering, parts)
         })();
         if made.is_err() {

@@ -4,7 +4,7 @@
 //! functions included. So the steps of a start are functions without that type. Start at
 //! [`Start::begin`].
 
-use crate::core::{Core, CoreParts};
+use crate::core::Core;
 use crate::listening::{ConsoleSocket, Listening, base_path, listen};
 use crate::manager;
 use crate::server::{Answering, Server};
@@ -132,22 +132,17 @@ impl Start {
         Ok(Setup { flags, fleet, config, folder: &self.folder, files, clock, random, passes, tasks })
     }
 
-    pub(crate) fn core(&self, runtime: &Runtime, executor: Arc<dyn Executor>) -> Result<Core> {
-        let Self { program: ProgramIdentity { catalogue, .. }, folder, opened: data, serve, .. } = self;
-        let (random, audit, max_in_flight) = (Random::System, serve.audit, TASKS_MAX);
-        let core = Core::compose(CoreParts { catalogue, executor, folder, data, random, audit, max_in_flight });
-        let core = runtime.block_on(core)?;
-        self.tasks.begin(&core.engine);
-        Ok(core)
-    }
-
     pub(crate) fn answer<H: Handlers>(
         &self,
-        core: Core,
-        handlers: H,
+        runtime: &Runtime,
+        (handlers, executor): (H, Arc<dyn Executor>),
         page: Option<Arc<dyn WebPage>>,
     ) -> Result<Answering> {
-        let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
+        let Self { folder, opened: data, serve, .. } = self;
+        let (random, audit, max_in_flight) = (Random::System, serve.audit, TASKS_MAX);
+        let core = Core { executor, folder, data, random, audit, max_in_flight };
+        let (pipeline, engine, keeper) = runtime.block_on(core.compose(handlers))?;
+        self.tasks.begin(&engine);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let pipeline = Arc::new(pipeline);
         let caller: Weak<dyn ToolCaller> = Arc::<Pipeline<H>>::downgrade(&pipeline);

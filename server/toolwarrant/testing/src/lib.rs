@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
-use toolwarrant::composition::{Core, CoreParts};
+use toolwarrant::composition::Core;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::{Service, Setup};
 use toolwarrant_audit::{AuditHandle, is_chain_line};
@@ -190,11 +190,9 @@ async fn start<H: Handlers, C>(
     let registry = registry.await.expect("an empty store");
     let data = OpenedData { registry, keyring, database: database.clone(), shared: None, clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
-    let parts =
-        CoreParts { catalogue: H::CATALOGUE, executor, folder: &folder, data: &data, random, audit, max_in_flight };
-    let core = Core::compose(parts).await.expect("an empty store");
-    tasks.begin(&core.engine);
-    let (pipeline, engine, _) = core.pipeline(handlers, &data);
+    let core = Core { executor, folder: &folder, data: &data, random, audit, max_in_flight };
+    let (pipeline, engine, _) = core.compose(handlers).await.expect("an empty store");
+    tasks.begin(&engine);
     let OpenedData { registry, keyring: _, database: _, shared: _, clock } = data;
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));

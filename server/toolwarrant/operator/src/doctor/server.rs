@@ -54,14 +54,15 @@ pub(super) fn remedy(rule: IntegrityRule) -> Option<&'static str> {
             Some("stop all servers, keep a copy with `pg_dump`, and restore PostgreSQL from a backup")
         }
         IntegrityRule::Layout => Some("restore PostgreSQL from a backup; only this program may change its tables"),
-        IntegrityRule::Deadlines(_) => {
-            Some("start a server, which ends these tasks; if one runs, read in its log why it does not")
-        }
         IntegrityRule::TargetLocks => Some(
             "set `task` to NULL in the table target where no task is in flight; otherwise let the tasks end, and read the state of \
              the target. Report a bug",
         ),
         // PostgreSQL has no column for the arguments of a task that has ended.
-        IntegrityRule::Foreign | IntegrityRule::Refunds | IntegrityRule::Charges | IntegrityRule::Secrets => None,
+        IntegrityRule::Foreign
+        | IntegrityRule::Refunds
+        | IntegrityRule::Charges
+        | IntegrityRule::Secrets
+        | IntegrityRule::Deadlines(_) => None,
     }
 }
