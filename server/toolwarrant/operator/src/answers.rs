@@ -1,6 +1,7 @@
 //! The answers to commands: a type for each. `--json` shows what the type serializes. The text and
 //! the console show its columns, see [`columns`].
 
+mod act;
 mod columns;
 mod counts;
 mod name;
@@ -10,6 +11,7 @@ mod trail;
 
 pub use crate::history::{Counts, LastDay, Period};
 pub use crate::upstreams::UpstreamRow;
+pub use act::ActMade;
 pub use counts::{RefundSum, TaskCounts, TaskPeriod};
 pub use name::ApplicationName;
 pub use server::{
@@ -164,13 +166,6 @@ impl Answered {
 }
 
 answer_types! {
-    /// The act of a change.
-    pub struct ActMade {
-        act_id: String => id,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        note: Option<String>,
-    }
-
     /// An application.
     pub struct ApplicationFacts {
         name: ApplicationName,

@@ -6,6 +6,7 @@
 
 mod acts;
 mod commands;
+mod found;
 mod server;
 
 use crate::answers::{CheckRow, Diagnosis, FaultRow, RemedyRow, RetentionRow, UnexaminedRow};
@@ -17,6 +18,7 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::Explanation;
 use crate::owner::other_owner;
+use found::{Found, unreadable};
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -38,13 +40,6 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::Postgres;
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
-
-/// The result of a check. An error that is no failure to read the store counts as a fault.
-type Found = Result<Vec<String>, StoreError>;
-
-fn unreadable(error: impl ToString) -> StoreError {
-    StoreError::Corrupt(error.to_string())
-}
 
 const FAULTS_SHOWN: usize = 10;
 

@@ -28,7 +28,6 @@ mod wire;
 // Phones and proxies.
 mod host;
 mod net;
-mod proxies;
 mod shell;
 mod tools;
 mod traffic;

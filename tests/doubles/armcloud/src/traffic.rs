@@ -3,9 +3,9 @@
 
 use crate::addresses;
 use crate::net;
-use crate::proxies;
 use crate::switches::{Asked, Switches};
 use crate::world::World;
+use kit::ProxyClient;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::Ipv4Addr;
@@ -29,7 +29,7 @@ pub(crate) struct Hop {
     pub(crate) login: Option<String>,
 }
 
-pub(crate) enum Way {
+enum Way {
     From(Ipv4Addr),
     /// The proxy answers with this itself.
     Told(String),
@@ -41,7 +41,7 @@ pub(crate) async fn serve(world: Arc<World>, journey: Journey, mut stream: TcpSt
     let Journey { pad, host, port, proxy } = journey;
     let Some(to) = net::resolve(&host) else { return Ok(()) };
     if !to.is_loopback() {
-        return proxies::serve_phone(world, &pad, (&host, port), stream).await;
+        return serve_proxy(world, &pad, (&host, port), stream).await;
     }
     match way(&world, &pad, proxy.as_ref()) {
         Some(Way::From(source)) => {
@@ -56,8 +56,33 @@ pub(crate) async fn serve(world: Arc<World>, journey: Journey, mut stream: TcpSt
     }
 }
 
+/// The proxies of phones do not exist: a connection that a phone opens to one leads here.
+async fn serve_proxy(world: Arc<World>, pad: &str, (host, port): (&str, u16), stream: TcpStream) -> io::Result<()> {
+    let Some(seat) = world.truth().ever(pad) else { return Ok(()) };
+    let login = world.switches().take(Asked { endpoint: "", seats: &[seat] }, |set| &mut set.proxy_login);
+    // A phone may look whether the port is open.
+    let is_used = stream.peek(&mut [0]).await? > 0;
+    let hop = Hop { host: host.to_owned(), port, login: login.clone() };
+    let Some(way) = is_used.then(|| way(&world, pad, Some(&hop))).flatten() else { return Ok(()) };
+    let Some(mut client) = ProxyClient::meet(stream, login.as_deref()).await? else { return Ok(()) };
+    let to = client.to.rsplit_once(':').and_then(|(host, port)| Some((net::resolve(host)?, port.parse().ok()?)));
+    let reached = match (way, to) {
+        (Way::Told(body), _) => {
+            client.answer(true).await?;
+            return client.lie(&body).await;
+        }
+        (Way::From(source), Some((address, port))) => net::connect(source, address, port).await.ok(),
+        (Way::From(_), None) => None,
+    };
+    client.answer(reached.is_some()).await?;
+    match reached {
+        Some(mut stream) => tokio::io::copy_bidirectional(&mut client.stream, &mut stream).await.map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Returns `None` if the proxy is dead, or demands another login.
-pub(crate) fn way(world: &World, pad: &str, named: Option<&Hop>) -> Option<Way> {
+fn way(world: &World, pad: &str, named: Option<&Hop>) -> Option<Way> {
     let (seat, set) = {
         let truth = world.truth();
         let seat = truth.ever(pad)?;

@@ -1,6 +1,6 @@
 //! The answers about a server, its data folder and its console.
 
-use super::ActMade;
+use super::act::ActMade;
 use crate::history::LastDay;
 use crate::upstreams::UpstreamRow;
 use crate::view::answer_types;

@@ -1,6 +1,6 @@
 //! The check that acts and their lines in the audit trail agree.
 
-use super::{Found, unreadable};
+use super::found::{Found, unreadable};
 use crate::data::AUDIT;
 use serde::Deserialize;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! The check that the contract can read the command of every task in flight.
 
-use super::{Found, unreadable};
+use super::found::{Found, unreadable};
 use crate::data;
 use crate::names::Names;
 use std::path::Path;
