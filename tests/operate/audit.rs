@@ -8,6 +8,7 @@ use kit::wait_for;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, DirBuilder, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,12 +28,14 @@ pub(super) fn read_trail(data: &Path) -> String {
     days.iter().map(|day| fs::read_to_string(day).expect("text")).collect()
 }
 
-fn edit(data: &Path, edit: impl FnOnce(&mut Vec<String>)) {
-    let path = newest(data);
-    let text = fs::read_to_string(&path).expect("text");
-    let mut lines = text.split_inclusive('\n').map(str::to_owned).collect();
-    edit(&mut lines);
-    fs::write(path, lines.concat()).expect("written");
+pub(super) fn rewrite(path: &Path, edit: impl FnOnce(String) -> String) {
+    fs::write(path, edit(fs::read_to_string(path).expect("text"))).expect("written");
+}
+
+/// Puts copies of some lines in the place of others.
+fn replace_lines(trail: &str, place: Range<usize>, with: Range<usize>) -> String {
+    let lines: Vec<_> = trail.split_inclusive('\n').collect();
+    [&lines[..place.start], &lines[with], &lines[place.end..]].concat().concat()
 }
 
 /// The trail has an opening and a seal for each of five calls.
@@ -40,21 +43,16 @@ type Tampering = (&'static str, fn(&Path));
 
 const TAMPERING: &[Tampering] = &[
     ("nothing", |_| {}),
-    ("one byte is changed", |data| {
-        edit(data, |lines| {
-            let call = lines.iter_mut().find(|line| line.contains("list_devices")).expect("a call");
-            *call = call.replace("list_devices", "list_devicez");
-        });
-    }),
-    ("a seal is removed", |data| edit(data, |lines| drop(lines.remove(5)))),
-    ("a line is inserted", |data| edit(data, |lines| lines.insert(5, lines[1].clone()))),
-    ("the opening is removed", |data| edit(data, |lines| drop(lines.remove(0)))),
+    ("one byte is changed", |data| rewrite(&newest(data), |trail| trail.replacen("list_devices", "list_devicez", 1))),
+    ("a seal is removed", |data| rewrite(&newest(data), |trail| replace_lines(&trail, 5..6, 0..0))),
+    ("a line is inserted", |data| rewrite(&newest(data), |trail| replace_lines(&trail, 5..5, 1..2))),
+    ("the opening is removed", |data| rewrite(&newest(data), |trail| replace_lines(&trail, 0..1, 0..0))),
     ("a file of no chain is added", |data| {
         fs::write(data.join("audit/audit-2020-01-01.jsonl"), "{\"time\":0}\n").expect("written");
     }),
     ("the file is removed", |data| fs::remove_file(newest(data)).expect("removed")),
     ("a process that was killed left a line and a half", |data| {
-        edit(data, |lines| lines.extend([lines[1].clone(), "{\"time\":\"20".to_owned()]));
+        rewrite(&newest(data), |trail| format!("{trail}{}\n{{\"time\":\"20", trail.lines().nth(1).expect("a line")));
     }),
 ];
 

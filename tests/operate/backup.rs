@@ -5,7 +5,7 @@ use super::full_disk::limit;
 use crate::harness::Key;
 use crate::harness::program::{Program, binary, json_of, key_of, operate, says, start, steady};
 use crate::harness::signed::Signed;
-use crate::harness::writes::{database, restart, wait_for_phases};
+use crate::harness::writes::{database, power, wait_for_phases};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
@@ -52,8 +52,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     operate(&data, "device assign shop --all").await;
     let (kept, gone, dead) = (key_of(&data, "shop").await, key_of(&data, "shop").await, key_of(&data, "shop").await);
     operate(&data, &format!("key revoke {}", dead.id)).await;
-    let (tool, arguments) = restart(13);
-    let task = program.call(tool, arguments).await.expect("accepted");
+    let task = program.call("set_power", power(13, "restart")).await.expect("accepted");
     wait_for_phases(&data, &[(13, "polling")]).await;
 
     let place = TempDir::new().expect("a temporary folder");
@@ -106,8 +105,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     assert_eq!((&told["status"], &told["refund"]), (&json!("timeout"), &Value::Null), "{told}");
     assert_eq!(signed.try_send(program.address).await.expect("an answer").status, 401);
     assert_eq!(journal(&restored), before);
-    let (tool, arguments) = restart(1);
-    program.call(tool, arguments).await.expect("it goes on");
+    program.call("set_power", power(1, "restart")).await.expect("it goes on");
     program.stop().await;
     let listed = json_of(&restored, "key list shop").await;
     assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
@@ -266,8 +264,7 @@ async fn the_database_that_is_put_back_without_its_log_is_refused_by_name_and_th
     let mut program = Program::start(&[]).await;
     let data = program.data.clone();
     let earlier = data.with_file_name("earlier");
-    let (tool, arguments) = restart(5);
-    program.call(tool, arguments).await.expect("accepted");
+    program.call("set_power", power(5, "restart")).await.expect("accepted");
     program.stop().await;
     fs::copy(data.join("cloudphone.db"), &earlier).expect("copied");
     let home = Arc::new(TempDir::new().expect("a temporary folder"));

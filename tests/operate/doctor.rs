@@ -1,6 +1,6 @@
 //! The doctor's report on each fault: a healthy folder with one thing broken in it.
 
-use super::audit::newest;
+use super::audit::{newest, rewrite};
 use crate::harness::program::{Program, json_of, operate, says};
 use crate::harness::writes::open_database;
 use serde_json::{Value, json};
@@ -44,10 +44,6 @@ fn damage(data: &Path) {
     let middle = file.metadata().expect("a file").len() / 4096 / 2 * 4096;
     file.seek(SeekFrom::Start(middle)).expect("a place");
     file.write_all(&[0x5a; 4096]).expect("written");
-}
-
-fn rewrite(path: &Path, edit: impl FnOnce(String) -> String) {
-    fs::write(path, edit(fs::read_to_string(path).expect("text"))).expect("written");
 }
 
 fn mode(path: &Path, mode: u32) {

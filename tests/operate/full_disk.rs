@@ -5,7 +5,7 @@
 
 use super::audit::read_trail;
 use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, says, start as start_in, steady};
-use crate::harness::writes::{database, open_database, restart, wait_for_phases};
+use crate::harness::writes::{database, open_database, power, wait_for_phases};
 use kit::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
@@ -29,8 +29,7 @@ async fn start(log: PipeWriter) -> Program {
 }
 
 async fn start_restart(program: &Program, phone: u32) -> String {
-    let (tool, arguments) = restart(phone);
-    let task = program.call(tool, arguments).await.expect("accepted");
+    let task = program.call("set_power", power(phone, "restart")).await.expect("accepted");
     task["task_id"].as_str().expect("an id").to_owned()
 }
 
@@ -61,8 +60,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     limit(&program, Some(0));
     let asked = async {
         for phone in [1, 5].into_iter().cycle().take(ASKED) {
-            let (tool, arguments) = restart(phone);
-            let refused = program.call(tool, arguments).await.expect_err("it cannot be stored");
+            let refused = program.call("set_power", power(phone, "restart")).await.expect_err("it cannot be stored");
             assert_eq!((&refused["code"], &refused["retryable"]), (&json!("overloaded"), &json!(true)), "{refused}");
         }
     };
@@ -178,8 +176,7 @@ async fn a_start_on_a_full_disk_reads_and_takes_away_and_once_there_is_room_it_w
     let (home, data) = (Arc::clone(&program.home), program.data.clone());
     let key = key_of(&data, "demo").await;
     let revoked = [key_of(&data, "demo-read").await, key_of(&data, "demo-read").await];
-    let (tool, arguments) = restart(1);
-    program.call(tool, arguments).await.expect("accepted");
+    program.call("set_power", power(1, "restart")).await.expect("accepted");
     program.kill().await;
     for (number, gone) in revoked.iter().enumerate() {
         // A kill leaves the log of the database, and a stop does not.
@@ -196,12 +193,12 @@ async fn a_start_on_a_full_disk_reads_and_takes_away_and_once_there_is_room_it_w
         assert_eq!(program.status(gone).await, 200);
         says(&data, &format!("key revoke {}", gone.id), 0, "not yet on the disk").await;
         assert_eq!(program.status(gone).await, 401);
-        let (tool, arguments) = restart(5 + 4 * number as u32);
-        let refused = program.call(tool, arguments.clone()).await.expect_err("it cannot be stored");
+        let restart = power(5 + 4 * number as u32, "restart");
+        let refused = program.call("set_power", restart.clone()).await.expect_err("it cannot be stored");
         assert_eq!(refused["code"], "overloaded", "{refused}");
         limit(&program, None);
         program.until_ready(200).await;
-        program.call(tool, arguments).await.expect("accepted");
+        program.call("set_power", restart).await.expect("accepted");
         until_on_disk(&mut log).await;
         program.kill().await;
         let mut again = program.again(WATCHED).await;

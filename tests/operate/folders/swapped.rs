@@ -2,7 +2,7 @@
 //! restart is never acknowledged.
 
 use crate::harness::program::{Program, WATCHED, get, operate, says, start, steady};
-use crate::harness::writes::{restart, wait_for_phases};
+use crate::harness::writes::{power, wait_for_phases};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, Permissions};
@@ -12,8 +12,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 async fn write(program: &Program, phone: u32) -> Value {
-    let (tool, arguments) = restart(phone);
-    match program.call(tool, arguments).await {
+    match program.call("set_power", power(phone, "restart")).await {
         Ok(task) => task["status"].clone(),
         Err(failure) => json!([failure["code"], failure["retryable"]]),
     }
@@ -57,8 +56,7 @@ const FAULTS: [SwapFault; 3] = [
 
 async fn swap((name, fault, undo): SwapFault) -> String {
     let mut program = Program::start(WATCHED).await;
-    let (tool, arguments) = restart(18);
-    let task = program.call(tool, arguments).await.expect("accepted");
+    let task = program.call("set_power", power(18, "restart")).await.expect("accepted");
     wait_for_phases(&program.data, &[(18, "polling")]).await;
     let data = program.data.clone();
     fault(&data);
