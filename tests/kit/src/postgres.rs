@@ -58,7 +58,7 @@ impl TestPostgres {
         let programs = programs()?;
         let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
         let mut server = Server::make(programs, folder.path().to_owned()).expect("a folder can be given away");
-        server.run("initdb", &INIT).expect("initdb runs");
+        finish(server.initdb()).expect("initdb runs");
         let settings: Vec<_> = ["max_connections=500"].iter().chain(settings).map(|&setting| setting.into()).collect();
         server.begin(&settings).expect("a shell can be started");
         Some(Self { server, _folder: folder })
@@ -80,12 +80,12 @@ impl TestPostgres {
     }
 
     /// Keeps the transaction open until the result is dropped.
-    pub async fn begin(&self) -> impl Sized + use<> {
+    pub async fn begin(&self) -> Client {
         self.begin_at(&self.url(), "SELECT pg_current_xact_id()").await
     }
 
     /// Keeps the transaction of `sql` open until the result is dropped.
-    pub async fn begin_at(&self, url: &str, sql: &str) -> impl Sized + use<> {
+    pub async fn begin_at(&self, url: &str, sql: &str) -> Client {
         let client = connect(url).await.expect("the server runs");
         client.batch_execute(&format!("BEGIN; {sql}")).await.expect("a statement");
         client
@@ -119,7 +119,8 @@ impl PostgresPair {
         let servers = [a?, b?];
         let [a, b] = servers.each_ref().map(|server| LinkRelay::start(socket(&server.folder)));
         let mut pair = Self { servers, replication: [a.await?, b.await?], primary: 0 };
-        pair.servers[0].run("initdb", &INIT)?;
+        let initdb = pair.servers[0].initdb();
+        spawn_blocking(|| finish(initdb)).await??;
         pair.begin(0).await?;
         pair.remake_standby().await?;
         Ok(Some(pair))
@@ -144,12 +145,12 @@ impl PostgresPair {
 
     /// Makes no checkpoint, and does not wait for the standby.
     pub async fn restart_immediately(&mut self) -> Result<()> {
-        self.servers[self.primary].end()?;
+        self.servers[self.primary].end().await?;
         self.begin(self.primary).await
     }
 
     pub async fn fail_over(&mut self) -> Result<()> {
-        self.servers[self.primary].end()?;
+        self.servers[self.primary].end().await?;
         self.primary = 1 - self.primary;
         self.servers[self.primary].query("SELECT pg_promote()").await?;
         Ok(())
@@ -158,7 +159,7 @@ impl PostgresPair {
     /// Waits until the new one follows.
     pub async fn remake_standby(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
-        self.servers[standby].end()?;
+        self.servers[standby].end().await?;
         self.join_replication();
         let data = self.servers[standby].data();
         if data.exists() {
@@ -213,7 +214,7 @@ struct Server {
 /// The server ends before its folder goes.
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.end();
+        let _ = self.running.take().map(|mut child| child.wait());
     }
 }
 
@@ -235,10 +236,10 @@ impl Server {
         format!("postgres://tests@/postgres?host={}", encode(&self.folder))
     }
 
-    fn run(&self, program: &str, flags: &[&str]) -> Result<()> {
-        let mut command = self.command(program);
-        command.args(flags).arg("-D").arg(self.data());
-        finish(command)
+    fn initdb(&self) -> Command {
+        let mut command = self.command("initdb");
+        command.args(INIT).arg("-D").arg(self.data());
+        command
     }
 
     fn begin(&mut self, settings: &[String]) -> Result<()> {
@@ -255,10 +256,10 @@ impl Server {
     }
 
     /// Makes no checkpoint.
-    fn end(&mut self) -> Result<()> {
+    async fn end(&mut self) -> Result<()> {
         if let Some(mut child) = self.running.take() {
             // This closes its standard input.
-            child.wait()?;
+            spawn_blocking(move || child.wait()).await??;
         }
         Ok(())
     }

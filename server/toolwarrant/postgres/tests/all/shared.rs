@@ -4,21 +4,20 @@ mod claims;
 mod encryption;
 mod fates;
 mod faults;
-mod files;
 mod forgetting;
-mod pooler;
 mod reads;
 mod relay;
 
 use super::KEY;
-use kit::{PostgresPair, TestPostgres};
+use kit::{PostgresPair, TestPostgres, wait_for};
 use relay::Relay;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use store_suite::{AT, application, end, id, ledger, new};
+use store_suite::{AT, application, assert_unavailable, end, id, ledger, new, nth};
+use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, NoTls};
@@ -40,6 +39,31 @@ async fn cluster() -> Option<Address> {
     let address = server()?.schema().await.map(Address::from).expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     Some(address)
+}
+
+/// Also leads it.
+async fn lead_anew() -> Option<(Address, Arc<Postgres>)> {
+    let address = cluster().await?;
+    let one = lead(&address, "one").await;
+    Some((address, one))
+}
+
+async fn synchronous_pair() -> Option<(TempDir, PostgresPair, Address)> {
+    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let pair = PostgresPair::start(folder.path()).await.expect("two servers")?;
+    let address = Address::from(pair.url());
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    Some((folder, pair, address))
+}
+
+async fn wait_for_rows(pair: &PostgresPair, from: &str) {
+    let count = format!("SELECT count(*) {from}");
+    let look = async || match &*pair.query(&count).await.expect("the server runs") {
+        "0" => Err(format!("no row: {from}")),
+        _ => Ok(()),
+    };
+    wait_for(look).await.expect("a row");
 }
 
 /// The run that leads in each schema, and its beats.
@@ -88,19 +112,12 @@ fn step(number: u128, phase: Phase, entries: Vec<Entry>) -> Advance {
     Advance { id: id(number), version: 0, task, entries, what: "step".to_owned().into(), at: AT }
 }
 
-struct OpenTransaction(Client);
+async fn begin(address: &Address, sql: &str) -> Client {
+    server().expect("it runs").begin_at(&address.url, sql).await
+}
 
-impl OpenTransaction {
-    async fn begin(address: &Address, sql: &str) -> Self {
-        let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
-        tokio::spawn(connection);
-        client.batch_execute(&format!("BEGIN; {sql}")).await.expect("the server runs");
-        Self(client)
-    }
-
-    async fn commit(self) {
-        self.0.batch_execute("COMMIT").await.expect("the server runs");
-    }
+async fn commit(open: &Client) {
+    open.batch_execute("COMMIT").await.expect("the server runs");
 }
 
 /// The connections of a process are cut before each message that it sends or gets.
@@ -139,8 +156,7 @@ async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_no
 
 #[tokio::test]
 async fn a_cool_down_that_begins_while_an_acceptance_waits_for_the_target_is_kept() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((_, one)) = lead_anew().await else { return };
     let shared: Arc<dyn Store> = one.clone();
     let mut number = 0;
     for round in 0..40 {
@@ -169,24 +185,16 @@ async fn a_cool_down_that_begins_while_an_acceptance_waits_for_the_target_is_kep
 
 #[tokio::test]
 async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
-    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(mut pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
-    let address = Address::from(pair.url());
-    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let Some((_folder, mut pair, address)) = synchronous_pair().await else { return };
     let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");
     pair.cut_replication();
     let writer = Arc::clone(&one);
     let accepting = tokio::spawn(async move { writer.accept(new(2, "k2", "t2"), vec![]).await });
-    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-    while pair.query(waits).await.expect("the server runs") == "0" {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_for_rows(&pair, "FROM pg_stat_activity WHERE wait_event = 'SyncRep'").await;
     pair.restart_immediately().await.expect("the server starts again");
     assert_eq!(pair.query("SELECT count(*) FROM task").await.expect("the server runs"), "2", "it is visible");
-    let read = one.task(id(2)).await;
-    assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+    assert_unavailable(&one.task(id(2)).await, "");
     assert!(!accepting.is_finished(), "nobody knows its fate");
     pair.fail_over().await.expect("the standby takes over");
     assert_eq!(pair.query("SELECT count(*) FROM task").await.expect("the server runs"), "1", "it is lost");
@@ -194,23 +202,21 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
 
 #[tokio::test]
 async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_time_is_withdrawn() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     // The first one goes on once the row is there.
     let slow = "CREATE TABLE goes_on (one integer);
         CREATE FUNCTION wait_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             WHILE NOT EXISTS (SELECT FROM goes_on) LOOP PERFORM pg_sleep(0.05); END LOOP; RETURN NEW; END $$;
         CREATE TRIGGER slow BEFORE INSERT ON task FOR EACH ROW EXECUTE FUNCTION wait_long()";
-    OpenTransaction::begin(&address, slow).await.commit().await;
+    commit(&begin(&address, slow).await).await;
     let sending = Arc::clone(&one);
     let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1"), vec![]).await });
     let begun = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     while server().expect("it runs").count(&address.url, begun).await == 0 {
         tokio::task::yield_now().await;
     }
-    let behind = one.accept(new(2, "k2", "t2"), vec![]).await;
-    assert!(matches!(behind, Err(StoreError::Unavailable(_))), "{behind:?}");
-    OpenTransaction::begin(&address, "INSERT INTO goes_on VALUES (1)").await.commit().await;
+    assert_unavailable(&one.accept(new(2, "k2", "t2"), vec![]).await, "");
+    commit(&begin(&address, "INSERT INTO goes_on VALUES (1)").await).await;
     assert_eq!(sent.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
     one.accept(new(3, "k3", "t3"), vec![]).await.expect("the server runs");
     assert_eq!(one.task(id(2)).await, Ok(None));
@@ -218,8 +224,7 @@ async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_
 
 #[tokio::test]
 async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((_, one)) = lead_anew().await else { return };
     for number in [1, 2] {
         let name = format!("t{number}");
         one.accept(new(number, &name, &name), vec![]).await.expect("the server runs");
@@ -236,8 +241,7 @@ async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it
 
 #[tokio::test]
 async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_one_keeps_none_back() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     let count = async |sql: &str| server().expect("it runs").count(&address.url, sql).await;
     let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'ended'::regclass";
     assert_eq!(count(days).await, 16, "15 days and the rest");
@@ -260,12 +264,19 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
     assert_eq!(count(&format!("SELECT count(*) FROM {}", name(5))).await, 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// Of the same process for all connections, or of another one for each statement.
+#[tokio::test]
 async fn a_pooler_that_shares_sessions_is_refused() {
-    let Some(address) = cluster().await else { return };
-    let pooler = pooler::start(server().expect("it runs").socket(), &address).await;
-    let refused = try_to_claim(&pooler, run("one", KEY)).await.map(drop).expect_err("a pooler");
-    assert!(refused.to_string().contains("session pooling"), "{refused}");
+    let Some(mut address) = cluster().await else { return };
+    // The function takes the place of that of the server.
+    address.url += "%2Cpg_catalog";
+    for process in ["SELECT 7", "SELECT (random() * 1e9)::integer"] {
+        let sql =
+            format!("CREATE OR REPLACE FUNCTION pg_backend_pid() RETURNS integer LANGUAGE sql VOLATILE AS '{process}'");
+        server().expect("it runs").count(&address.url, &sql).await;
+        let refused = try_to_claim(&address, run("one", KEY)).await.map(drop).expect_err("a pooler").to_string();
+        assert!(refused.contains("session pooling"), "{process}: {refused}");
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! The process that leads, and those that wait.
 
 use super::*;
-use kit::wait_for;
+use kit::{LinkRelay, LinkState, wait_for};
 use tokio::time::{sleep, timeout};
+use toolwarrant_core::files::FileStore;
 use toolwarrant_postgres::RunState;
 use toolwarrant_store::Integrity;
 
@@ -25,8 +26,7 @@ async fn states(address: &Address) -> Vec<(String, RunState)> {
 
 #[tokio::test]
 async fn the_next_leader_has_everything_and_nothing_of_the_former_one_lands() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     assert_eq!(one.accept(new(1, "k", "t"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
     let next = lead(&address, "next").await;
     assert!(next.epoch() > one.epoch());
@@ -35,12 +35,10 @@ async fn the_next_leader_has_everything_and_nothing_of_the_former_one_lands() {
         one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.map(drop),
         one.mark(vec![]).await,
         one.put_application(application("a", "first"), vec![]).await,
+        one.put_files(vec![("list".to_owned(), b"late".to_vec())]).await,
         one.leave().await,
     ] {
-        assert!(
-            matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("another process leads")),
-            "{refused:?}"
-        );
+        assert_unavailable(&refused, "another process leads");
     }
     let why = timeout(LEASE, one.wait_for_eviction()).await.expect("the process ends");
     assert!(why.to_string().contains("another process leads"), "{why}");
@@ -49,8 +47,13 @@ async fn the_next_leader_has_everything_and_nothing_of_the_former_one_lands() {
     assert_eq!(found.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
     assert_eq!(next.advance(step(1, Phase::Sending, vec![Entry::Charge])).await, Ok(Advanced::Written));
     let reader = read(&address).await;
-    let refused = reader.put_application(application("a", "first"), vec![]).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "a reader writes nothing: {refused:?}");
+    for refused in [
+        reader.put_application(application("a", "first"), vec![]).await,
+        reader.put_files(vec![("list".to_owned(), b"late".to_vec())]).await,
+    ] {
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "a reader writes nothing: {refused:?}");
+    }
+    assert_eq!(next.files().await.expect("read").len(), 0);
     reader.touch().await.expect("it tests the server all the same");
     next.leave().await.expect("the server runs");
     let expected = [("next".to_owned(), RunState::Left), ("one".to_owned(), RunState::Replaced)];
@@ -113,8 +116,8 @@ async fn a_lock_on_the_runs_that_outlasts_the_lease_is_named_and_moves_no_leader
     let (next, mut why) = wait_to_lead(&address, NewRun { lease: SHORT, ..run("two", KEY) });
     why.wait_for(|why| matches!(why, Waiting::Leader(_))).await.expect("it waits");
     let lock = "SELECT FROM replica FOR UPDATE; SAVEPOINT row; LOCK TABLE replica";
-    let open = OpenTransaction::begin(&address, lock).await;
-    let pid: i32 = open.0.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
+    let open = begin(&address, lock).await;
+    let pid: i32 = open.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
     let held_up =
         format!("SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY (pg_blocking_pids(pid)) AND wait_event");
     // The table cannot be read, and then its row cannot be written.
@@ -128,9 +131,9 @@ async fn a_lock_on_the_runs_that_outlasts_the_lease_is_named_and_moves_no_leader
         outlasted.await.expect("the lease is over");
         let said = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
         assert!(said.contains("for a lock of process") && !lease.stands(), "{said}");
-        open.0.batch_execute(next).await.expect("the server runs");
+        open.batch_execute(next).await.expect("the server runs");
     }
-    open.commit().await;
+    commit(&open).await;
     why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
     // On a busy machine, the leader renews its lease late.
     while !lease.stands() && !leading.is_finished() {
@@ -175,8 +178,7 @@ async fn tables_of_another_layout_are_refused_by_number() {
 
 #[tokio::test]
 async fn a_second_process_with_the_name_of_a_replica_is_refused_and_an_account_that_may_not_end_the_leader_is_told() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     // A copy of a folder has its run, too.
     let start = |former| try_to_claim(&address, NewRun { former, ..run("one", KEY) });
     for claimed in <[_; 2]>::from(tokio::join!(start(None), start(Some(one.epoch())))) {
@@ -215,7 +217,7 @@ async fn a_death_that_is_noted_while_another_process_begins_to_lead_takes_nothin
                 EXIT WHEN NOT EXISTS (SELECT FROM replica WHERE state = 'dead'); PERFORM pg_sleep(0.05);
             END LOOP; RETURN true; END $$";
     server.count(&address.url, wait).await;
-    let _writes = OpenTransaction::begin(&address, "LOCK TABLE writer IN ROW EXCLUSIVE MODE").await;
+    let _writes = begin(&address, "LOCK TABLE writer IN ROW EXCLUSIVE MODE").await;
     let former = claim(&address, run("one", KEY)).await.epoch;
     let lock = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
         AND (classid::bigint << 32) | objid::bigint = hashtextextended('toolwarrant leader ' || current_schema(), 0)";
@@ -238,13 +240,13 @@ async fn a_death_that_is_noted_while_another_process_begins_to_lead_takes_nothin
 #[tokio::test]
 async fn a_start_without_a_server_waits_and_says_why_and_then_leads() {
     let Some(address) = cluster().await else { return };
-    let relay = Relay::start(server().expect("it runs").socket()).await;
-    let through = relay.address(&address);
-    relay.refuse(true);
+    let link = LinkRelay::start(server().expect("it runs").socket()).await.expect("a port");
+    link.set(LinkState::Cut);
+    let through = relay::address(link.port, &address);
     let (claim, mut why) = wait_to_lead(&through, run("one", KEY));
     let said = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
     assert!(said.contains("no PostgreSQL answers"), "{said}");
-    relay.refuse(false);
+    link.set(LinkState::Open);
     claim.await.expect("it leads");
 }
 

@@ -9,16 +9,6 @@ const WAITING_WRITER: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'
 
 const LONG: Duration = Duration::from_secs(60);
 
-async fn wait_for_rows(pair: &PostgresPair, from: &str) {
-    let count = format!("SELECT count(*) > 0 {from}");
-    let waiting = async {
-        while pair.query(&count).await.expect("the server runs") == "f" {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("no row: {from}"));
-}
-
 fn change(store: &Arc<Postgres>, name: &'static str) -> JoinHandle<Result<(), StoreError>> {
     let store = Arc::clone(store);
     tokio::spawn(async move { store.put_application(application(name, name), vec![]).await })
@@ -31,11 +21,7 @@ async fn names(store: &Postgres) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_has_it_and_else_ends_the_process() {
-    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
-    let address = Address::from(pair.url());
-    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let Some((_folder, pair, address)) = synchronous_pair().await else { return };
     let one = lead(&address, "one").await;
     // The first beat notes that there is a standby.
     wait_for_rows(&pair, "FROM replica WHERE beat > 0").await;
@@ -64,11 +50,7 @@ async fn a_change_whose_session_or_wait_is_ended_is_answered_once_the_standby_ha
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_cannot_note_a_death_for_want_of_the_standby_says_so_and_leads_once_it_is_back() {
-    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
-    let address = Address::from(pair.url());
-    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let Some((_folder, pair, address)) = synchronous_pair().await else { return };
     let former = Some(claim(&address, run("one", KEY)).await.epoch);
     pair.cut_replication();
     let (next, mut why) = claims::wait_to_lead(&address, NewRun { former, ..run("one", KEY) });
@@ -80,42 +62,37 @@ async fn a_start_that_cannot_note_a_death_for_want_of_the_standby_says_so_and_le
 
 #[tokio::test]
 async fn a_key_that_is_revoked_while_it_is_confirmed_is_not_confirmed() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     let server = server().expect("it runs");
     server.count(&address.url, "INSERT INTO unconfirmed_key VALUES ('k', '[]')").await;
-    let revoking =
-        OpenTransaction::begin(&address, "LOCK TABLE cluster IN SHARE MODE; DELETE FROM unconfirmed_key").await;
+    let revoking = begin(&address, "LOCK TABLE cluster IN SHARE MODE; DELETE FROM unconfirmed_key").await;
     let confirming = Arc::clone(&one);
     let confirming = tokio::spawn(async move { confirming.confirm_keys(vec!["k".to_owned()], vec![]).await });
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'cluster'::regclass";
     while server.count(&address.url, waiting).await == 0 {
         tokio::task::yield_now().await;
     }
-    revoking.commit().await;
+    commit(&revoking).await;
     let refused = confirming.await.expect("no panic");
     assert!(matches!(&refused, Err(StoreError::Conflict(why)) if why.contains("`k` does not wait")), "{refused:?}");
 }
 
 #[tokio::test]
 async fn a_change_that_waits_for_a_lock_is_refused_and_does_not_land_later() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
-    let open = OpenTransaction::begin(&address, "LOCK TABLE application").await;
-    let refused = change(&one, "first").await.expect("no panic");
-    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("55P03")), "{refused:?}");
-    open.commit().await;
+    let Some((address, one)) = lead_anew().await else { return };
+    let open = begin(&address, "LOCK TABLE application").await;
+    assert_unavailable(&change(&one, "first").await.expect("no panic"), "55P03");
+    commit(&open).await;
     assert_eq!(change(&one, "second").await.expect("no panic"), Ok(()));
     assert_eq!(names(&one).await, ["second"]);
 }
 
 #[tokio::test]
 async fn a_claim_ends_a_batch_of_the_former_leader_that_has_begun_and_goes_on_never() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     one.accept(new(1, "k", "t"), vec![]).await.expect("the server runs");
-    let stuck = OpenTransaction::begin(&address, "UPDATE writer SET batches = batches + 1").await;
+    let stuck = begin(&address, "UPDATE writer SET batches = batches + 1").await;
     let next = timeout(LONG, lead(&address, "next")).await.expect("it leads");
     assert_eq!(next.accept(new(2, "l", "u"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
-    stuck.0.batch_execute("COMMIT").await.expect_err("its session is ended");
+    stuck.batch_execute("COMMIT").await.expect_err("its session is ended");
 }

@@ -22,13 +22,7 @@ async fn silent() -> (TcpListener, u16) {
 
 /// Reads until there is something to see.
 async fn see(read: impl AsyncFn() -> Result<Option<String>, StoreError>) -> String {
-    for _ in 0..600 {
-        if let Some(said) = read().await.expect("read") {
-            return said;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    panic!("there was nothing to see for a minute");
+    wait_for(async || read().await.expect("read").ok_or_else(String::new)).await.expect("something to see")
 }
 
 #[tokio::test]
@@ -58,12 +52,12 @@ async fn settings_of_the_account_do_not_change_what_a_session_needs() {
     assert_eq!(accepted.join_all().await, vec![Ok(()); 60]);
     // A statement waits for longer than those times.
     let lock = "SET TRANSACTION READ WRITE; SET idle_in_transaction_session_timeout = 0; LOCK TABLE writer";
-    let open = OpenTransaction::begin(&address, lock).await;
+    let open = begin(&address, lock).await;
     let waiting = Arc::clone(&one);
     let waiting = tokio::spawn(async move { waiting.accept(new(61, "t61", "t61"), vec![]).await });
     sleep(Duration::from_millis(1_500)).await;
     assert!(!waiting.is_finished());
-    open.commit().await;
+    commit(&open).await;
     assert_eq!(waiting.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
 }
 
@@ -91,10 +85,9 @@ async fn each_host_has_its_own_time_and_the_error_tells_of_all() {
 
 #[tokio::test]
 async fn a_table_that_is_locked_is_named_with_its_holder_and_moves_no_leader() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
-    let open = OpenTransaction::begin(&address, "LOCK TABLE task, writer").await;
-    let pid: i32 = open.0.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
+    let Some((address, one)) = lead_anew().await else { return };
+    let open = begin(&address, "LOCK TABLE task, writer").await;
+    let pid: i32 = open.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
     let sending = Arc::clone(&one);
     let sent = tokio::spawn(async move { sending.accept(new(1, "k", "t"), vec![]).await });
     let said = see(async || one.find_obstacle().await).await;
@@ -103,9 +96,8 @@ async fn a_table_that_is_locked_is_named_with_its_holder_and_moves_no_leader() {
     sleep(LEASE + Duration::from_secs(1)).await;
     assert_eq!(one.leader().await.expect("read").map(|leader| leader.name), Some("one".to_owned()));
     // The session of a writer does not wait for ever, so the fate of a write is known.
-    let refused = sent.await.expect("no panic");
-    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("55P03")), "{refused:?}");
-    open.commit().await;
+    assert_unavailable(&sent.await.expect("no panic"), "55P03");
+    commit(&open).await;
     assert_eq!(one.task(id(1)).await, Ok(None));
     assert_eq!(one.accept(new(1, "k", "t"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
 }
@@ -132,11 +124,7 @@ async fn a_write_that_the_server_refuses_for_a_fault_of_its_own_is_shown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_it_waits_for() {
-    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let Some(pair) = PostgresPair::start(folder.path()).await.expect("two servers") else { return };
-    let address = Address::from(pair.url());
-    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let Some((_folder, pair, address)) = synchronous_pair().await else { return };
     let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");
     assert!(one.server_figures().await.expect("read").has_standby);

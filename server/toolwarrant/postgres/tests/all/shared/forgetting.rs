@@ -2,8 +2,7 @@
 //! standby that lags.
 
 use super::*;
-use toolwarrant_base::random::Random;
-use toolwarrant_core::act::{Act, Changes, Channel, Claims, Operator, Origin, Role};
+use store_suite::act;
 use toolwarrant_postgres::SeenBeat;
 
 async fn replace_by_copy(address: &Address, synchronous: bool) {
@@ -20,20 +19,11 @@ async fn obstacle(address: &Address, new: NewRun) -> String {
     why
 }
 
-fn act() -> Act {
-    let claims = Claims::default();
-    let operator = Operator { role: Role::Owner, name: "alice".to_owned(), uid: 7, channel: Channel::Offline, claims };
-    let origin = Origin { operator, command: "cluster accept-loss".to_owned() };
-    Act::new(origin, None, Changes::default(), AT, &Random::System).expect("random")
-}
-
 #[tokio::test]
 async fn in_a_copy_nothing_of_the_leader_lands_and_the_next_one_leads_if_nothing_can_be_missing() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     replace_by_copy(&address, true).await;
-    let refused = one.accept(new(1, "k", "t"), vec![]).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert_unavailable(&one.accept(new(1, "k", "t"), vec![]).await, "");
     // Each commit had waited for the standby.
     let next = lead(&address, "next").await;
     next.accept(new(1, "k", "t"), vec![]).await.expect("the copy is trusted");
@@ -46,8 +36,7 @@ async fn in_a_copy_nothing_of_the_leader_lands_and_the_next_one_leads_if_nothing
 
 #[tokio::test]
 async fn a_process_that_waits_remembers_the_beats_that_it_has_seen_while_an_older_copy_takes_the_place_of_the_server() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     let (shown, mut why) = watch::channel(Waiting::default());
     let (seen, mut kept) = watch::channel(SeenBeat::default());
     let candidate = Candidate::new(&address, run("two", KEY)).expect("a URL");
@@ -71,8 +60,7 @@ async fn a_process_that_waits_remembers_the_beats_that_it_has_seen_while_an_olde
 
 #[tokio::test]
 async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts_that() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     one.accept(new(1, "k", "t"), vec![]).await.expect("the server runs");
     replace_by_copy(&address, false).await;
     let former = Some(one.epoch());
@@ -81,13 +69,12 @@ async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts
         let why = obstacle(&address, new).await;
         assert!(why.contains("may lack what was acknowledged to `one`") && why.contains("accept-loss"), "{why}");
     }
-    let refused = one.accept(new(2, "l", "u"), vec![]).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert_unavailable(&one.accept(new(2, "l", "u"), vec![]).await, "");
     let claim = claim(&address, NewRun { mends: true, ..run("operator", KEY) }).await;
     let mender = Postgres::lead(&claim, "operator".to_owned()).await.expect("the server runs");
     let lost = mender.read_loss().await.expect("read").expect("a loss");
     assert!(lost.contains("`one`"), "{lost}");
-    assert_eq!(mender.begin_again(AT, act()).await, Ok(1));
+    assert_eq!(mender.begin_again(AT, act(1, "alice", "cluster accept-loss", None)).await, Ok(1));
     assert_eq!(mender.read_loss().await, Ok(None));
     let ended = mender.task(id(1)).await.expect("read").expect("it is kept");
     assert_eq!(ended.task.status(), Some(TaskStatus::Timeout));
@@ -99,8 +86,7 @@ async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts
 
 #[tokio::test]
 async fn a_store_without_a_beat_that_was_seen_is_an_older_copy_until_an_operator_accepts_that() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     let seen = |number| NewRun {
         former: Some(one.epoch()),
         seen: Some(SeenBeat { epoch: one.epoch(), number }),
@@ -121,7 +107,7 @@ async fn a_store_without_a_beat_that_was_seen_is_an_older_copy_until_an_operator
                 let claim = claim.expect("the server can be used");
                 let store = Postgres::lead(&claim, "one".to_owned()).await.expect("the server runs");
                 if is_mender {
-                    store.begin_again(Clock::system().wall(), act()).await.expect("the server runs");
+                    store.begin_again(Clock::system().wall(), act(1, "alice", "cluster accept-loss", None)).await.expect("the server runs");
                 }
                 store.leave().await.expect("the server runs");
             }

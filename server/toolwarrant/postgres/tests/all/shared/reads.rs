@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use toolwarrant_store::Integrity;
 
 fn identity(number: u128) -> Identity {
-    new(number, &format!("k{number}"), &format!("t{number}")).identity
+    nth(number).identity
 }
 
 #[tokio::test]
@@ -15,8 +15,7 @@ async fn reads_at_the_same_time_share_a_statement_and_get_their_own_answers() {
     let relay = Relay::start(server().expect("it runs").socket()).await;
     let (one, other) = (lead(&address, "one").await, Arc::new(super::read(&relay.address(&address)).await));
     for number in (1..=60).step_by(2) {
-        let (key, target) = (format!("k{number}"), format!("t{number}"));
-        one.accept(new(number, &key, &target), vec![]).await.expect("the server runs");
+        one.accept(nth(number), vec![]).await.expect("the server runs");
     }
     assert_eq!(other.task(id(2)).await, Ok(None), "it is connected");
     let before = relay.count_messages();
@@ -39,14 +38,13 @@ async fn reads_at_the_same_time_share_a_statement_and_get_their_own_answers() {
 
 #[tokio::test]
 async fn a_read_that_the_server_refuses_and_a_row_that_cannot_be_read_fail_alone() {
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     for number in [1, 2] {
-        one.accept(new(number, &format!("k{number}"), &format!("t{number}")), vec![]).await.expect("the server runs");
+        one.accept(nth(number), vec![]).await.expect("the server runs");
     }
     let strange = Identity { key: Some("\0".to_owned()), ..identity(3) };
     let (strange, first, none) = tokio::join!(one.repeat(strange), one.repeat(identity(1)), one.repeat(identity(4)));
-    assert!(matches!(&strange, Err(StoreError::Unavailable(why)) if why.contains("0x00")), "{strange:?}");
+    assert_unavailable(&strange, "0x00");
     assert_eq!((first.expect("read").map(|hit| hit.task_id), none), (Some(id(1).to_string()), Ok(None)));
     server().expect("it runs").count(&address.url, "UPDATE task SET state = '{' WHERE target = 't2'").await;
     let (first, broken) = tokio::join!(one.task(id(1)), one.task(id(2)));
@@ -57,14 +55,12 @@ async fn a_read_that_the_server_refuses_and_a_row_that_cannot_be_read_fail_alone
 #[tokio::test]
 async fn a_statement_reads_its_own_task_alone_although_it_was_planned_for_a_small_table() {
     const TASKS: u128 = 300;
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     let run = async |sql: &str| server().expect("it runs").count(&address.url, sql).await;
     let carry_out = async |numbers: std::ops::RangeInclusive<u128>| {
         for number in numbers.clone() {
-            let (key, target) = (format!("k{number}"), format!("t{number}"));
-            one.accept(new(number, &key, &target), vec![]).await.expect("the server runs");
-            let other = new(number + 2 * TASKS, &format!("l{number}"), &target);
+            one.accept(nth(number), vec![]).await.expect("the server runs");
+            let other = new(number + 2 * TASKS, &format!("l{number}"), &format!("t{number}"));
             let without_key = alike(other.clone(), |identity| identity.key = None);
             for other in [other, without_key] {
                 assert_eq!(one.repeat(other.identity.clone()).await, Ok(None));
@@ -102,8 +98,7 @@ async fn a_statement_reads_its_own_task_alone_although_it_was_planned_for_a_smal
 #[tokio::test]
 async fn a_batch_does_not_read_the_versions_before_while_an_old_transaction_is_open() {
     const BATCHES: i64 = 3_000;
-    let Some(address) = cluster().await else { return };
-    let one = lead(&address, "one").await;
+    let Some((address, one)) = lead_anew().await else { return };
     one.touch().await.expect("the server runs");
     server().expect("it runs").count(&address.url, "ANALYZE writer").await;
     let _open = server().expect("it runs").begin().await;

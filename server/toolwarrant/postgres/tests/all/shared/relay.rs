@@ -17,7 +17,6 @@ struct State {
     /// Messages until the cut, counted in both directions.
     left: AtomicU32,
     has_cut: AtomicBool,
-    refuses: AtomicBool,
 }
 
 const NEVER: u32 = u32::MAX;
@@ -26,17 +25,10 @@ impl Relay {
     pub(crate) async fn start(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let state = Arc::new(State {
-            left: AtomicU32::new(NEVER),
-            has_cut: AtomicBool::new(false),
-            refuses: AtomicBool::new(false),
-        });
+        let state = Arc::new(State { left: AtomicU32::new(NEVER), has_cut: AtomicBool::new(false) });
         let kept = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                if kept.refuses.load(SeqCst) {
-                    continue;
-                }
                 client.set_nodelay(true).expect("it is open");
                 let server = UnixStream::connect(&socket).await.expect("the server runs");
                 let state = Arc::clone(&kept);
@@ -54,8 +46,7 @@ impl Relay {
     }
 
     pub(crate) fn address(&self, direct: &Address) -> Address {
-        let options = direct.url.split_once("options=").map(|(_, options)| options).unwrap_or_default();
-        Address { url: format!("postgres://tests@127.0.0.1:{}/postgres?options={options}", self.port), password: None }
+        address(self.port, direct)
     }
 
     pub(crate) fn cut_at(&self, messages: u32) {
@@ -66,14 +57,15 @@ impl Relay {
         NEVER - self.state.left.load(SeqCst)
     }
 
-    /// Ends connections as they come.
-    pub(crate) fn refuse(&self, refuses: bool) {
-        self.state.refuses.store(refuses, SeqCst);
-    }
-
     pub(crate) fn has_cut(&self) -> bool {
         self.state.has_cut.load(SeqCst)
     }
+}
+
+/// Returns the address of the same schema over a port.
+pub(crate) fn address(port: u16, direct: &Address) -> Address {
+    let options = direct.url.split_once("options=").map(|(_, options)| options).unwrap_or_default();
+    Address { url: format!("postgres://tests@127.0.0.1:{port}/postgres?options={options}"), password: None }
 }
 
 /// Passes messages on. The first one of a client has no type.
