@@ -49,9 +49,9 @@ pub(crate) async fn carry_out(world: &Arc<World>, seat: Seat, action: &str, inpu
         _ => Deed::Restart,
     };
     let status = tasks::wait_for_end(world, tasks::submit(world, seat, deed, plan)).await;
-    tasks::wait(faults.spoiling.stall).await;
+    tasks::wait(faults.answer_stall).await;
     let is_failure = status != 3 || faults.code_after.is_some();
-    Some(ActEnd::of_status(faults.spoiling.cut.is_none().then(|| u8::from(is_failure))))
+    Some(ActEnd::of_status(faults.cut.is_none().then(|| u8::from(is_failure))))
 }
 
 /// Accepts at once, like the real init.

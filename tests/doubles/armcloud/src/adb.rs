@@ -191,10 +191,10 @@ async fn run(
         running.hang_up().await;
         return ended.map(drop);
     };
-    wait(faults.spoiling.stall).await;
+    wait(faults.answer_stall).await;
     let status = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(137);
     let last = frame(3, &[status]);
-    let sent = match faults.spoiling.cut {
+    let sent = match faults.cut {
         None => &last,
         Some(Cut::HalfBody) => &last[..last.len() - 1],
         Some(_) => return Ok(()),

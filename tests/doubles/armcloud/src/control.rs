@@ -121,7 +121,7 @@ async fn journal(State(control): State<Control>) -> Answered {
 async fn set(control: &Control, seat: Option<Seat>, body: &[u8]) -> Answered {
     let set: Set = serde_json::from_slice(body).map_err(|error| wrong(&error.to_string()))?;
     control.world.switches().set(seat, set);
-    let closed = control.world.switches().of_all().refuses_connections();
+    let closed = control.world.switches().all.refuse_connections.value == Some(true);
     control.closed.send_replace(closed);
     let mut is_open = control.is_open.clone();
     // An error means that the program is ending.

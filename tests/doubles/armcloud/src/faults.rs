@@ -12,7 +12,9 @@ pub(crate) struct Faults {
     pub(crate) instead: Option<Instead>,
     /// The code of the answer, although the call acted.
     pub(crate) code_after: Option<i64>,
-    pub(crate) spoiling: Spoiling,
+    /// Milliseconds before the answer.
+    pub(crate) answer_stall: u64,
+    pub(crate) cut: Option<Cut>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -20,13 +22,6 @@ pub(crate) enum Instead {
     Drop,
     Html(u16),
     Code(i64),
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Spoiling {
-    /// Milliseconds.
-    pub(crate) stall: u64,
-    pub(crate) cut: Option<Cut>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +71,8 @@ impl Faults {
             stall: switches.take(asked, |set| &mut set.stall_ms).unwrap_or_default(),
             instead: drop.or(status).or(code),
             code_after: switches.take(asked, |set| &mut set.code_after_acting),
-            spoiling: Spoiling {
-                stall: switches.take(asked, |set| &mut set.stall_answer_ms).unwrap_or_default(),
-                cut: cuts.into_iter().flatten().next(),
-            },
+            answer_stall: switches.take(asked, |set| &mut set.stall_answer_ms).unwrap_or_default(),
+            cut: cuts.into_iter().flatten().next(),
         }
     }
 }

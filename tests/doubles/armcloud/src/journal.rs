@@ -20,23 +20,19 @@ pub(crate) struct Journal {
 
 #[derive(Debug)]
 struct Lines {
-    written: u64,
     kept: VecDeque<Value>,
     file: Option<File>,
 }
 
 impl Journal {
     pub(crate) fn new(file: Option<File>) -> Self {
-        Self { lines: Mutex::new(Lines { written: 0, kept: VecDeque::new(), file }) }
+        Self { lines: Mutex::new(Lines { kept: VecDeque::new(), file }) }
     }
 
-    /// Writes `n` (from 1), `at` (milliseconds since the Unix epoch), `kind`, and then `entry`, an
-    /// object.
+    /// Writes `at` (milliseconds since the Unix epoch), `kind`, and then `entry`, an object.
     pub(crate) fn write(&self, at: u64, kind: &str, entry: Value) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.written += 1;
         let mut line = Map::new();
-        line.insert("n".to_owned(), lines.written.into());
         line.insert("at".to_owned(), at.into());
         line.insert("kind".to_owned(), kind.into());
         if let Value::Object(members) = entry {

@@ -3,7 +3,7 @@
 
 use crate::answers::{self, Answer, dress, refusal};
 use crate::endpoints::{self, Call};
-use crate::faults::{Cut, CutAnswer, Faults, Instead, Spoiling};
+use crate::faults::{Cut, CutAnswer, Faults, Instead};
 use crate::operations::{self, Operation};
 use crate::reads;
 use crate::requests::{Members, Refusal, missing};
@@ -50,7 +50,7 @@ async fn handle(world: &Arc<World>, head: &Parts, body: &[u8]) -> Result<Respons
     }
     let asked = Asked { endpoint: call.into(), seats: &told.seats };
     let faults = Faults::take(&mut world.switches(), asked);
-    let Faults { stall, instead, code_after, spoiling } = faults;
+    let Faults { stall, instead, code_after, answer_stall, cut } = faults;
     wait(stall).await;
     let answer = match instead {
         Some(Instead::Drop) => {
@@ -70,9 +70,8 @@ async fn handle(world: &Arc<World>, head: &Parts, body: &[u8]) -> Result<Respons
             }
         }
     };
-    let Spoiling { stall, cut } = spoiling;
     let response = to_response(world, &told, answer, cut);
-    wait(stall).await;
+    wait(answer_stall).await;
     match cut {
         Some(cut) => Err(cut.cut(&response)),
         None => Ok(response),
@@ -136,13 +135,7 @@ fn find_pads(world: &World, told: &Told) -> Result<Vec<Seat>, Refusal> {
 }
 
 fn to_response(world: &World, told: &Told, answer: Answer, cut: Option<Cut>) -> Response<String> {
-    let fate = match cut {
-        Some(Cut::Close) => "dropped",
-        Some(Cut::Reset) => "reset before its first byte",
-        Some(Cut::ResetAfterFirstByte) => "reset after its first byte",
-        Some(Cut::HalfBody) => "cut off in its body",
-        None => "sent",
-    };
+    let fate = cut.map_or_else(|| "sent".to_owned(), |cut| format!("{cut:?}"));
     let Answer { code, msg, data: _, tasks } = &answer;
     log(
         world,

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ async fn serve(flags: Flags) -> Result<()> {
     let adb = Port::take(adb_listen).with_context(|| format!("cannot listen at {adb_listen}"))?;
     let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
     let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
-    let folder = folder()?;
+    let folder = TempDir::new()?;
     let urls = (format!("http://{}", port.address()), format!("http://{}/double", control.local_addr()?));
     let journal = Journal::new(file);
     let world = Arc::new(World::new(pads, journal, (urls.1.clone(), adb.address()), folder.path().to_owned()));
@@ -128,21 +128,6 @@ async fn keep_open(
         listeners = [port.listen()?, adb.listen()?];
         open.send_replace(true);
     }
-}
-
-/// Removes the folders of doubles that were killed also.
-fn folder() -> Result<TempDir> {
-    const NAME: &str = "armcloud-double-";
-    for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
-        let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
-        if id.and_then(|id| id.parse::<u32>().ok()).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists())
-        {
-            // Another double may remove it first, or this one may lack the permission.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    Ok(tempfile::Builder::new().prefix(&format!("{NAME}{}-", std::process::id())).tempdir()?)
 }
 
 fn from_flags(set: &[String]) -> Result<switches::Set> {

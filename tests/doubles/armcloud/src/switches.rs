@@ -139,7 +139,7 @@ pub(crate) struct Set {
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub(crate) struct Setting<T> {
-    value: Option<T>,
+    pub(crate) value: Option<T>,
     #[serde(default)]
     calls: Option<NonZeroU64>,
     #[serde(default)]
@@ -183,7 +183,7 @@ impl<T: Clone> Setting<T> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
-    all: Set,
+    pub(crate) all: Set,
     pads: HashMap<Seat, Set>,
 }
 
@@ -199,10 +199,6 @@ impl Switches {
             None => self.all = set,
             Some(seat) => drop(self.pads.insert(seat, set)),
         }
-    }
-
-    pub(crate) fn of_all(&self) -> &Set {
-        &self.all
     }
 
     /// Does not count as a call.
@@ -223,15 +219,5 @@ impl Switches {
 
     pub(crate) fn is_set(&mut self, asked: Asked<'_>, of: impl Fn(&mut Set) -> &mut Setting<bool>) -> bool {
         self.take(asked, of) == Some(true)
-    }
-}
-
-impl Set {
-    pub(crate) fn refuses_connections(&self) -> bool {
-        self.refuse_connections.value == Some(true)
-    }
-
-    pub(crate) fn seconds_ahead(&self) -> i64 {
-        self.clock_skew_s.value.unwrap_or_default()
     }
 }

@@ -56,7 +56,7 @@ pub(crate) async fn serve(world: Arc<World>, journey: Journey, mut stream: TcpSt
     }
 }
 
-/// The proxies of phones do not exist: a connection that a phone opens to one leads here.
+/// Serves a phone as a proxy, which does not exist.
 async fn serve_proxy(world: Arc<World>, pad: &str, (host, port): (&str, u16), stream: TcpStream) -> io::Result<()> {
     let Some(seat) = world.truth().ever(pad) else { return Ok(()) };
     let login = world.switches().take(Asked { endpoint: "", seats: &[seat] }, |set| &mut set.proxy_login);
@@ -76,7 +76,7 @@ async fn serve_proxy(world: Arc<World>, pad: &str, (host, port): (&str, u16), st
     };
     client.answer(reached.is_some()).await?;
     match reached {
-        Some(mut stream) => tokio::io::copy_bidirectional(&mut client.stream, &mut stream).await.map(drop),
+        Some(mut stream) => copy_bidirectional(&mut client.stream, &mut stream).await.map(drop),
         None => Ok(()),
     }
 }

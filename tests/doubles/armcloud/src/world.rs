@@ -64,7 +64,7 @@ impl World {
 
     /// Returns milliseconds since the Unix epoch. A switch can make the time wrong.
     pub(crate) fn platform_time(&self) -> u64 {
-        let ahead = self.switches().of_all().seconds_ahead();
+        let ahead = self.switches().all.clock_skew_s.value.unwrap_or_default();
         now().saturating_add_signed(ahead.saturating_mul(1_000))
     }
 
