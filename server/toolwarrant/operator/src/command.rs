@@ -165,7 +165,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
                 context.clock.now(),
             );
             let mut found = found.await;
-            // A command without a server knows of no calls, so the check stands here only if it warns.
+            // Without a server there are no calls, so the check stands here only if it warns.
             let since = context.clock.now().minus(doctor::LOOKED_BACK);
             if let Some(why) = context.server.as_ref().and_then(|server| server.describe_unavailable(since)) {
                 found.warn(&doctor::UPSTREAM, Ok(vec![why]));

@@ -1,4 +1,4 @@
-//! The table of all metrics: the page of a monitor comes from it, and the alert rules name its rows.
+//! The table of all metrics: the page of a monitor comes from it, and the alert rules name rows.
 //!
 //! A part of the program can only write a sample of a row, and its head comes from the row. A row
 //! has samples while the program has what it is about: an upstream, a store of replicas, a backup.
