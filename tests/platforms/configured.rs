@@ -115,10 +115,11 @@ async fn count_requests(double: &Double, endpoint: &str) -> usize {
     double.requests(endpoint).await.iter().filter(|line| line["accepted"] == true).count()
 }
 
-/// Returns the rows of the table that `platform check` prints.
+/// Leaves out of what `platform check` prints the log, and the lines that each check has.
 fn findings(said: &str) -> String {
-    let rows = said.lines().skip_while(|line| !line.starts_with("STEP ")).skip(1);
-    rows.take_while(|line| !line.starts_with("act id ")).map(|row| format!("{row}\n")).collect()
+    const FRAME: [&str; 5] = ["TIME ", "platform ", "steps", "STEP ", "act id "];
+    let is_found = |line: &&str| !line.is_empty() && !FRAME.iter().any(|start| line.starts_with(start));
+    said.lines().filter(is_found).map(|line| format!("{line}\n")).collect()
 }
 
 async fn end(program: &Program, tool: &str, arguments: Value) -> Value {
