@@ -1,24 +1,9 @@
 //! The answers of the bridge to its client if the server answers wrongly or not at all.
 
-use super::fake::FakeRequest;
-use super::{call, empty_result, over_fake, request};
+use super::{call, empty_result, fake, over_fake, request};
 use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 use std::fmt::Write;
-
-enum Says {
-    Json(u16, Value),
-    Raw(String),
-    Nothing,
-}
-
-async fn say(request: FakeRequest, says: &Says) {
-    match says {
-        Says::Json(status, body) => request.answer(*status, body.clone()).await,
-        Says::Raw(text) => request.answer_raw(text.as_bytes()).await,
-        Says::Nothing => drop(request),
-    }
-}
 
 #[tokio::test]
 async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
@@ -26,7 +11,7 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
         let data = json!({"code": code, "message": "words of the server", "retryable": false});
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "words of the server", "data": data}})
     };
-    let raw = |text: &str| Says::Raw(text.to_owned());
+    let raw = str::to_owned;
     let cases = [
         (
             "a page of a gateway",
@@ -41,29 +26,29 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
         ("a redirect to a path", raw("HTTP/1.1 302 X\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n")),
         ("no JSON", raw("HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\nhello")),
         ("a stream", raw("HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: 9\r\n\r\ndata: {}\n")),
-        ("nothing in it", Says::Json(200, Value::Null)),
-        ("accepted like a notification", Says::Json(202, Value::Null)),
-        ("no response", Says::Json(200, json!({"hello": "world"}))),
-        ("an answer to another request", Says::Json(200, empty_result(&json!(7)))),
-        ("an answer to a text of the same look", Says::Json(200, empty_result(&json!("1")))),
-        ("neither result nor error", Says::Json(200, json!({"jsonrpc": "2.0", "id": 1}))),
+        ("nothing in it", fake::http(200, Value::Null)),
+        ("accepted like a notification", fake::http(202, Value::Null)),
+        ("no response", fake::http(200, json!({"hello": "world"}))),
+        ("an answer to another request", fake::http(200, empty_result(&json!(7)))),
+        ("an answer to a text of the same look", fake::http(200, empty_result(&json!("1")))),
+        ("neither result nor error", fake::http(200, json!({"jsonrpc": "2.0", "id": 1}))),
         ("more than is taken", raw(&format!("HTTP/1.1 200 X\r\n\r\n{}", " ".repeat(5 << 20)))),
         ("less than was promised", raw("HTTP/1.1 200 X\r\ncontent-length: 99\r\n\r\n{")),
         ("no HTTP", raw("SSH-2.0-OpenSSH_9.9\r\n")),
-        ("silence", Says::Nothing),
-        ("a key that is refused", Says::Json(401, refusal(Value::Null, "unauthenticated"))),
+        ("silence", String::new()),
+        ("a key that is refused", fake::http(401, refusal(Value::Null, "unauthenticated"))),
         ("a key that a gateway refuses", raw("HTTP/1.1 401 X\r\ncontent-length: 0\r\n\r\n")),
-        ("a host name that is refused", Says::Json(403, refusal(Value::Null, "origin_not_allowed"))),
-        ("an overloaded server", Says::Json(503, refusal(Value::Null, "overloaded"))),
-        ("an error", Says::Json(200, refusal(json!(1), "rate_limited"))),
-        ("an error with another status", Says::Json(400, refusal(json!(1), "unsupported_protocol_version"))),
+        ("a host name that is refused", fake::http(403, refusal(Value::Null, "origin_not_allowed"))),
+        ("an overloaded server", fake::http(503, refusal(Value::Null, "overloaded"))),
+        ("an error", fake::http(200, refusal(json!(1), "rate_limited"))),
+        ("an error with another status", fake::http(400, refusal(json!(1), "unsupported_protocol_version"))),
     ];
     let (mut fake, mut bridge) = over_fake().await;
     bridge.take_stderr();
     let mut out = String::new();
-    for (case, says) in &cases {
+    for (case, answer) in &cases {
         bridge.send(call(1, "set_power", json!({}))).await;
-        say(fake.next().await, says).await;
+        fake.next().await.answer_raw(answer.as_bytes()).await;
         let answer = bridge.next().await;
         assert_eq!(answer["id"], 1, "{case}");
         let error = &answer["error"];

@@ -94,10 +94,7 @@ impl FakeRequest {
     }
 
     pub(crate) async fn answer(self, status: u16, body: Value) {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let head =
-            format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n", body.len());
-        self.answer_raw(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).await;
+        self.answer_raw(http(status, body).as_bytes()).await;
     }
 
     pub(super) async fn wait_for_close(mut self) {
@@ -105,6 +102,12 @@ impl FakeRequest {
         let read = tokio::time::timeout(std::time::Duration::from_secs(60), self.stream.read(&mut rest));
         assert!(matches!(read.await.expect("an end"), Ok(0) | Err(_)), "it went on sending");
     }
+}
+
+pub(super) fn http(status: u16, body: Value) -> String {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    format!("{head}\r\nconnection: close\r\n\r\n{body}")
 }
 
 pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
