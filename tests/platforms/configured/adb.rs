@@ -135,6 +135,10 @@ async fn a_person_reads_why_there_is_no_picture_of_a_phone() {
     let (status, answer) = read(request.send().await.expect("an answer")).await;
     let why = "the phone has no `screencap`, which takes pictures";
     assert_eq!((status, &answer["message"]), (503, &json!(why)), "{answer}");
+    // A check writes nothing on such a phone.
+    let first = id("rack", &codes[0]);
+    let checked = site.operate(&format!("platform check rack --write {first} --yes")).await.1;
+    assert!(checked.contains(&format!("not done on {first}")), "{checked}");
 }
 
 #[tokio::test]
