@@ -8,7 +8,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::lease::Lease;
-use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
+use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_core::store::{DirectoryStore, KeyRow, SecretRow};
 use toolwarrant_memory::Memory;
 
@@ -142,32 +142,6 @@ async fn a_key_ends_at_its_time_also_over_a_restart() {
     for registry in [&registry, &open(&store).await] {
         assert_eq!([Timestamp(4_999), ends].map(|now| lives_at(registry, &key, now)), [true, false]);
     }
-}
-
-#[tokio::test]
-async fn an_error_names_what_is_missing_or_taken() {
-    let registry = open(&Arc::default()).await;
-    one(&registry).await;
-    let new = |name: &str, permission: &str| NewApplication {
-        name: name.to_owned(),
-        permissions: vec![permission.to_owned()],
-        grants: Grants::everything(),
-        requests_per_minute: 1,
-    };
-    let said = |refused: RegistryError| refused.to_string();
-    let refusals = [
-        said(registry.create(new("two", "fly"), &origin()).await.unwrap_err()),
-        said(registry.create(new("one", "print"), &origin()).await.unwrap_err()),
-        said(registry.issue_key("app_0", None, &origin()).await.unwrap_err()),
-        said(registry.revoke_key("tk_0", &origin()).await.unwrap_err()),
-    ];
-    let expected = [
-        "there is no permission `fly`; there are `look`, `print`, `service`",
-        "an application is named `one` already",
-        "there is no application `app_0`; `app list` shows all, and `app list --deleted` the deleted ones",
-        "there is no key `tk_0`; `key list` shows all",
-    ];
-    assert_eq!(refusals, expected);
 }
 
 #[tokio::test]
