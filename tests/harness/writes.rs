@@ -1,6 +1,6 @@
 //! Writes on simulated phones: their arguments, and their records in the store.
 
-use crate::harness::Server;
+use crate::harness::{Server, members};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -18,6 +18,17 @@ pub(crate) fn proxy(number: u32, key: &str) -> Value {
 
 pub(crate) fn power(number: u32, action: &str) -> Value {
     json!({"device_id": phone(number), "action": action})
+}
+
+/// Writes each member of a task on a line, without ids and times.
+pub(crate) fn describe_task(mut task: Value) -> String {
+    for (member, part) in [("refund", "refunded_at"), ("evidence", "checked_at")] {
+        task[member].as_object_mut().and_then(|members| members.shift_remove(part));
+    }
+    for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
+        task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
+    }
+    members(&task)
 }
 
 pub(crate) async fn ledger(server: &Server) -> Vec<LedgerRow> {

@@ -1,7 +1,7 @@
 //! The ends of writes: each state with its evidence, its refund, and its next step.
 
-use crate::harness::writes::{entries, ledger, phone, power, proxy};
-use crate::harness::{Key, Server, Tenant, both_sides, cast, members, serve};
+use crate::harness::writes::{describe_task, entries, ledger, phone, power, proxy};
+use crate::harness::{Key, Server, Tenant, both_sides, cast, serve};
 use cloudphone::platforms::simulator::Sim;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -25,17 +25,11 @@ async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
     let (server, key, _) = cast().await;
     let mut transcript = String::new();
     for (tool, arguments) in writes {
-        let mut task = end(&server, &key, tool, arguments).await;
+        let task = end(&server, &key, tool, arguments).await;
         assert_eq!((&task["status"], &task["terminal"]), (&json!(status), &json!(true)), "{tool} {arguments}: {task}");
         assert_eq!(task["refund"]["units"] == 1, status == "failed_silent", "{task}");
         assert!(task["evidence"]["checked_at"].as_str() <= task["finished_at"].as_str(), "{task}");
-        for (member, part) in [("refund", "refunded_at"), ("evidence", "checked_at")] {
-            task[member].as_object_mut().and_then(|members| members.shift_remove(part));
-        }
-        for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
-            task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
-        }
-        writeln!(transcript, "{tool} {arguments}\n{}", members(&task)).expect("text");
+        writeln!(transcript, "{tool} {arguments}\n{}", describe_task(task)).expect("text");
     }
     let refunds = if status == "failed_silent" { writes.len() } else { 0 };
     assert_eq!(entries(&server, "refund").await, refunds);

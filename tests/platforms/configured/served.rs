@@ -2,8 +2,8 @@
 
 use super::{FAST, Site, assert_nowhere, count_requests, echo, end, findings, id, lab, list_all, until};
 use crate::harness::double::{Double, KEYS, table};
-use crate::harness::members;
 use crate::harness::program::{start, steady};
+use crate::harness::writes::describe_task;
 use kit::Process;
 use serde_json::{Value, json};
 
@@ -26,16 +26,6 @@ fn normalize(text: &str, site: &Site) -> String {
     let text = steady(text, site.home.path());
     let told = text.lines().filter(|line| !line.starts_with("TIME "));
     told.map(line).collect::<Vec<_>>().join("\n")
-}
-
-fn normalize_task(mut task: Value) -> String {
-    for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
-        task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
-    }
-    if let Some(evidence) = task["evidence"].as_object_mut() {
-        evidence.shift_remove("checked_at");
-    }
-    members(&task)
 }
 
 #[tokio::test]
@@ -64,7 +54,7 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
     let waits = program.call("set_proxy", secret).await.expect("accepted");
     let (restarted, proxied) = tokio::join!(end(&program, "set_power", restart), end(&program, "set_proxy", proxy));
     assert_eq!(restarted["status"], "success", "{restarted}");
-    insta::assert_snapshot!("proxied", normalize_task(proxied));
+    insta::assert_snapshot!("proxied", describe_task(proxied));
 
     let mut transcript = String::new();
     for line in ["platform list", "platform check lab", "platform check phone", "platform check nowhere"] {
