@@ -161,7 +161,7 @@ impl Double for Rack {
     }
 
     async fn pass(&self, clock: &Clock) {
-        const MOMENT: Duration = Duration::from_millis(50);
+        const MOMENT: Duration = Duration::from_millis(20);
         // While the machine is so busy that phones do not answer, their readings have time.
         let spare = self.id(self.codes.last().expect("a phone"));
         if self.own_adapter().is_unread() {

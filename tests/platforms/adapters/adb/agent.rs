@@ -133,7 +133,7 @@ async fn what_an_agent_opens_and_types_is_no_command_of_a_phone() {
             break typed;
         }
         // A list has found the phone silent first. A later one finds it again.
-        while agent.call("look", json!({})).await["code"] == "upstream_unavailable" {
+        while agent.call("elements", json!({})).await["code"] == "upstream_unavailable" {
             agent.rack.pass(&agent.server.clock).await;
         }
     };
