@@ -30,6 +30,11 @@ await check("first picture", first_picture);
 await check("tap and type", tap_and_type);
 await check("wake", wakes);
 if (!flags.short) await check("pictures at rest", at_rest);
+if (!flags.short) await check("ten pages", async () => {
+  // A browser has six connections for all of them.
+  await Promise.all(Array.from({ length: 10 }, () => opened("view")));
+  return "all show the picture";
+});
 await check("token stays hidden", token_stays_hidden);
 await check("view session", view_session);
 for (const scheme of ["light", "dark"]) await check(`axe, ${scheme}`, () => axe_findings(scheme));

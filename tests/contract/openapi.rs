@@ -110,7 +110,15 @@ fn there_is_an_operation_for_each_twin_and_one_for_each_public_document() {
             assert_eq!(operation.get("security"), None, "signed, as all are");
         }
         for path in [OPENAPI_PATH, CONTRACT_PATH] {
-            assert_eq!(document["paths"][path]["get"]["security"], json!([]));
+            let operation = &document["paths"][path]["get"];
+            assert_eq!(operation["security"], json!([]));
+            for (status, response) in operation["responses"].as_object().expect("responses") {
+                let response = resolve(&document, response);
+                let required = |name: &str| resolve(&document, &response["headers"][name])["required"] == true;
+                assert!(response["description"].as_str().is_some_and(|text| !text.is_empty()), "{path} {status}");
+                let headers = ["X-Request-Id", "Location", "Allow"].map(required);
+                assert_eq!(headers, [true, false, status == "405"], "{path} {status}");
+            }
         }
         let reader = &contract.read_tool().expect("a tool").name;
         assert_eq!(document["components"]["links"][reader]["operationId"], json!(reader));

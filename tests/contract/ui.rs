@@ -38,7 +38,10 @@ fn words(error: &Value) -> String {
             span = span["expansion"]["span"].take();
         }
         let code = text(&span["text"][0]["text"]);
-        words += &format!("  {}: {}\n", text(&span["file_name"]), code.trim());
+        let at = |name: &str| span["text"][0][name].as_u64().unwrap_or(1) as usize;
+        let (begin, end) = (at("highlight_start"), at("highlight_end"));
+        let mark: String = code.chars().skip(begin - 1).take(end.saturating_sub(begin)).collect();
+        words += &format!("  {}: {} <{mark}>\n", text(&span["file_name"]), code.trim());
         words += &label.as_str().map(|label| format!("    {label}\n")).unwrap_or_default();
     }
     for more in all(&error["children"]) {

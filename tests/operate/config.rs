@@ -57,6 +57,11 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
     let told = answer["flags"].as_array().expect("flags");
     assert!(told.iter().all(|row| row["from"] == "file"), "{answer:#}");
     let (_, page, _) = run(Path::new(""), &[], "serve --help").await;
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    for row in told {
+        let name = row["flag"].as_str().expect("a flag").replace('-', "_").to_uppercase();
+        assert!(words.contains(&format!("[env: CLOUDPHONE_{name}=")), "{name}");
+    }
     let rows = page.matches("\n      --").count();
     assert_eq!(rows, told.len() + ["as", "config", "json", "reason", "socket"].len(), "{page}");
 }

@@ -182,7 +182,9 @@ fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value
             let own = if operation == Operation::SetProxy { "127.99.0.3" } else { "127.99.0.4" };
             json!({"own_address": own, "public_address": "127.99.0.5", "shell_ignores_proxy": true})
         }
-        _ => return None,
+        Mishap::ShowsOnly | Mishap::ChangesPlaces | Mishap::IgnoresProxy | Mishap::ProxyIsDead => return None,
+        Mishap::ProxyLies | Mishap::Rotates | Mishap::Forwarded | Mishap::SharesProxyAddress => return None,
+        Mishap::LeavesThroughNeighbour | Mishap::LeavesThroughApp => return None,
     };
     if operation == Operation::SetSecretProxy {
         set["proxy_login"] = json!("user:open-sesame");

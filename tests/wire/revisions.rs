@@ -86,6 +86,10 @@ async fn the_version_is_2025_03_26_unless_another_that_is_served_is_asked_for() 
             assert_eq!((status, version), (200, &json!(agreed)), "{offered} {named:?}: {answer}");
         }
     }
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    let plain = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let (_, answer) = send(server.post(&key), &headers(NEWEST, &plain), &plain).await;
+    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_devices"}});
     let rows: [(&[&str], bool); 7] = [
         (&[], false),

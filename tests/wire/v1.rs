@@ -265,8 +265,15 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
     let spent = server.v1(&late).await;
     let after = spent.body["retry_after_seconds"].to_string();
     assert_eq!((refusal(&spent), spent.header("retry-after")), ((429, "rate_limited"), Some(after.as_str())));
+    let kept = server.store.marks("nonce", None, 99).await.unwrap().len();
+    let write = server.sign(key, "PUT", "/v1/devices/phone-0000005/proxy").body(proxy(1));
+    assert_eq!(refusal(&server.v1(&write).await), (429, "rate_limited"));
+    assert_eq!(server.store.marks("nonce", None, 99).await.unwrap().len(), kept);
     server.clock.advance(Duration::from_secs(61));
-    assert_eq!(server.v1(&late).await.status, 200, "nothing was kept of it");
+    for (request, status) in [(&late, 200), (&write, 202)] {
+        let answers = [server.v1(request).await.status, server.v1(request).await.status];
+        assert_eq!(answers, [status, 401], "nothing was kept of it, and it counts once");
+    }
     let audit = server.audit().await;
     let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let lines: Vec<_> = lines

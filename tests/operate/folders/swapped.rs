@@ -124,10 +124,17 @@ async fn a_server_goes_on_in_a_folder_that_can_no_longer_be_written_to() {
         chown(&data, Some(65534), Some(65534)).expect("another owner");
     }
     fs::set_permissions(&data, Permissions::from_mode(0o700)).expect("a mode");
-    let program = Program::start_as(home.clone(), start(&home).through(through).flags(WATCHED)).await;
+    let mut program = Program::start_as(home.clone(), start(&home).through(through).flags(WATCHED)).await;
     fs::set_permissions(&data, Permissions::from_mode(0o500)).expect("a mode");
     assert_eq!(write(&program, 1).await, "dispatched", "what is open can be written to");
     program.until_ready(200).await;
+    program.kill().await;
+    let mut again = start(&home).through(through).command().expect("a log");
+    assert!(!again.status().await.expect("it runs").success());
+    let why = "cloudphone.watermark: Permission denied (os error 13); choose another folder with --data";
+    assert!(program.log().contains(why), "{}", program.log());
+    // Only then the temporary folder can go.
+    fs::set_permissions(&data, Permissions::from_mode(0o700)).expect("a mode");
 }
 
 #[tokio::test]

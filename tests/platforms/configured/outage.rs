@@ -73,6 +73,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
         }
     }
     assert_eq!(metric("upstream_refused_total{upstream=\"lab\"}").await, Some(0));
+    assert!(metric("upstream_age_seconds{upstream=\"lab\"}").await.is_some());
     assert!(metric("upstream_calls_total{upstream=\"lab\",outcome=\"answered\"}").await.is_some_and(|calls| calls > 0));
 
     program.stop().await;

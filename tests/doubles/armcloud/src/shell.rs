@@ -160,6 +160,7 @@ fn phone(world: &World, seat: Seat) -> Phone {
         let bytes = switches.take(asked, |set| &mut set.screen_bytes).unwrap_or_default();
         let fault = switches.take(asked, |set| &mut set.screen_fault);
         let tools = switches.take(asked, |set| &mut set.tools).unwrap_or_else(|| CHOSEN.map(str::to_owned).into());
+        assert!(tools.iter().all(|tool| CHOSEN.contains(&tool.as_str())), "{tools:?} are not all tools of a phone");
         (tools, Display { width, height, bytes, fault })
     };
     let truth = world.truth();

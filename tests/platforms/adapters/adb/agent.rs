@@ -125,18 +125,20 @@ async fn what_an_agent_opens_and_types_is_no_command_of_a_phone() {
         found => Err(found),
     });
     removed.await.expect("no list stays on the phone");
-    let failed = loop {
+    let typing = kit::wait_for(async || {
         agent.set(json!({"shell": {"value": "fails", "endpoint": "shell"}})).await;
+        let before = agent.count("\"input\",\"pad\"").await;
         let typed = agent.call("type_text", json!({"text": "open-sesame"})).await;
         agent.set(json!({})).await;
         if typed["code"] != "upstream_unavailable" {
-            break typed;
+            return Ok(typed);
         }
         // A list has found the phone silent first. A later one finds it again.
-        while agent.call("elements", json!({})).await["code"] == "upstream_unavailable" {
-            agent.rack.pass(&agent.server.clock).await;
-        }
-    };
+        assert_eq!(agent.count("\"input\",\"pad\"").await, before, "nothing was sent");
+        agent.rack.pass(&agent.server.clock).await;
+        Err(typed.to_string())
+    });
+    let failed = typing.await.expect("the phone is found again");
     assert_eq!((&failed["code"], &failed["retryable"]), (&json!("outcome_unknown"), &json!(false)), "{failed}");
     let audit = agent.server.audit().await;
     assert!(!audit.contains("open-sesame") && !audit.contains("a b'"), "{audit}");

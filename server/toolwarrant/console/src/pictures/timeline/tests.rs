@@ -109,6 +109,16 @@ fn each_end_and_each_disturbance_has_its_picture() {
         let (title, history) = show(task, &events);
         let picture = Timeline::of(&title, Some("lamp"), &history, at(31_000)).expect("a picture");
         insta::assert_snapshot!(name, describe(&picture));
+        for count in 1..history.timeline.len() {
+            let (mut begun, next) = (history.clone(), history.timeline[count].at);
+            begun.timeline.truncate(count);
+            let picture = Timeline::of(&title, Some("lamp"), &begun, next).expect("a picture");
+            assert!(picture.events.is_sorted(), "{name} {count}");
+            assert!(picture.bars.iter().all(|bar| bar.begin <= bar.end), "{name} {count}");
+            assert!(picture.folds.iter().all(|fold| fold.begin <= fold.end), "{name} {count}");
+            let places = picture.events.iter().chain(picture.marks.iter().map(|mark| &mark.place));
+            assert!({ places }.all(|place| *place <= picture.width), "{name} {count}");
+        }
         if let Ok(folder) = std::env::var("PICTURES") {
             std::fs::write(format!("{folder}/{name}.svg"), picture.to_string()).expect("a folder");
         }

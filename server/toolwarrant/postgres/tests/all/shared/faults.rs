@@ -142,6 +142,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     };
     // It waits for as long as there is no standby, and the others for it.
     let first = tokio::spawn(write(2));
+    let burst: JoinSet<_> = (21..=38).map(write).collect();
     see(async || one.find_missing_standby().await).await;
     let (mut writing, mut most) = ((3..=20).map(write).collect::<JoinSet<_>>(), 0);
     let ended = wait_for(async || {
@@ -160,6 +161,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     }
     assert!(!one.server_figures().await.expect("read").has_standby);
     first.abort();
+    drop(burst);
     let refused =
         Postgres::read(&address, KEY, "reader".to_owned()).await.map(drop).expect_err("no standby").to_string();
     assert!(refused.contains("the synchronous standby (synchronous_standby_names ="), "{refused}");
