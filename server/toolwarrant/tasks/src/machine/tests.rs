@@ -108,7 +108,8 @@ fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
 
 #[test]
 fn an_event_is_the_same_after_it_was_stored() {
-    let sent = ["not sent", "refused before", "ok", "pending", "none", "unsure"].map(|text| parse_sent(text).expect(text)).into_iter();
+    let sent = ["not sent", "refused before", "ok", "pending", "none", "unsure"];
+    let sent = sent.into_iter().map(|text| parse_sent(text).expect(text));
     let events = sent.flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);
     let rest =
         [Event::Due, Event::Found, Event::Baseline(None), Event::Baseline(Some("a".to_owned())), Event::LookedUp(None)];
