@@ -1,4 +1,7 @@
 //! Tests of the product's promises at its boundary. A test is data; `harness` serves it.
+//!
+//! `cargo test --package cloudphone --test all -- TEXT` runs the tests that have the text in their
+//! path. With `INSTA_UPDATE=always`, it also accepts their snapshots: read what that changes.
 
 #![expect(clippy::disallowed_methods, reason = "tests read what they wrote")]
 
@@ -6,6 +9,7 @@ mod drills;
 mod harness;
 mod house;
 
+/// The promises about every tool, which read the contract.
 mod contract {
     pub(crate) mod arguments;
     pub(crate) mod catalogue;
@@ -18,6 +22,7 @@ mod contract {
     pub(crate) mod ui;
 }
 
+/// Requests and answers at `/mcp` and under `/v1`, and the clients there.
 mod wire {
     pub(crate) mod authority;
     pub(crate) mod bad_input;
@@ -44,6 +49,7 @@ mod wire {
     pub(crate) mod verify;
 }
 
+/// Commands, the data folder and the process. A command that only answers is a line in `cli`.
 mod operate {
     pub(crate) mod acts;
     pub(crate) mod applications;
@@ -69,6 +75,7 @@ mod operate {
     pub(crate) mod replicas;
 }
 
+/// The meaning of each tool for phones.
 mod phones {
     pub(crate) mod devices;
     pub(crate) mod outcomes;
@@ -77,6 +84,7 @@ mod phones {
     pub(crate) mod tools;
 }
 
+/// The pages of the console.
 mod console {
     mod acts;
     mod browser;
@@ -85,12 +93,14 @@ mod console {
     mod users;
 }
 
+/// The adapters, and the configuration of platforms.
 mod platforms {
     pub(crate) mod adapters;
     pub(crate) mod configured;
     pub(crate) mod one_phone;
 }
 
+/// Services of other authors.
 mod services {
     pub(crate) mod files;
     pub(crate) mod notes;

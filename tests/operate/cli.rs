@@ -39,6 +39,7 @@ const SCENARIO: &str = "
     operator> app show other
     operator> task count --since 2h --every 1s
     operator> app revoke shop device
+    operator> app rate shop 0
     operator> key create nobody
     operator> key rotate cpk_0
     operator> key revoke cpk_0
