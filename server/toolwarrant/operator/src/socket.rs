@@ -373,7 +373,14 @@ async fn exchange(mut stream: UnixStream, request: &SocketRequest) -> io::Result
     if answer.is_empty() {
         written.and(read)?;
     }
-    Ok(json::read_bytes(&answer)?)
+    match json::read_bytes(&answer) {
+        Err(error) if !error.is_eof() => Ok(Err(OperatorError::refusal(format!(
+            "the running server is of another version, so its answer cannot be read ({error}); the command may have been \
+             carried out, and `{} acts` shows it then",
+            request.program
+        )))),
+        read => Ok(read?),
+    }
 }
 
 #[cfg(test)]

@@ -38,10 +38,19 @@ async fn an_operator_whose_server_ends_without_an_answer_is_told_that_the_comman
     let listener = UnixListener::bind(&path).unwrap();
     let command = OperatorCommand::Tools { name: None };
     let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
-    let end = async { drop(read_line(listener.accept().await.unwrap().0).await) };
-    let (answer, ()) = tokio::join!(ask(&path, &request), end);
-    let said = answer.expect("a server").unwrap_err().to_string();
-    assert!(said.contains("may have carried the command out; `p acts` shows it"), "{said}");
+    for (written, why) in [
+        ("", "ended before it answered, and may have carried the command out; `p acts` shows it"),
+        ("{\"Ok\":{\"json\":{}", "ended before it answered"),
+        ("{\"Ok\":{\"name\":\"demo\"}}", "of another version, so its answer cannot be read"),
+    ] {
+        let end = async {
+            let (mut stream, _) = read_line(listener.accept().await.unwrap().0).await.unwrap();
+            stream.write_all(written.as_bytes()).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(ask(&path, &request), end);
+        let said = answer.expect("a server").unwrap_err().to_string();
+        assert!(said.contains(why), "{said}");
+    }
 }
 
 struct Answers;
