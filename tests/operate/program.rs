@@ -113,13 +113,16 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
         (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
         (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "choose another folder with --data"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
-        (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
-        (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),
         (&["--sim-device", "3"], "a similar argument exists: '--sim-devices'"),
     ];
     for (flags, expected) in cases {
         let said = refusal(flags).await;
         assert!(said.contains(expected), "{flags:?} said: {said}");
+    }
+    // With this code, a manager does not start the program again.
+    for flag in ["--public-url ftp://x", "--allow-origin example.com", "--trust-proxy 0.0.0.0/0"] {
+        let line = format!("--listen 127.0.0.1:0 {flag}");
+        says(&folder.path().join("data"), &line, 2, &flag.replacen(' ', " `", 1)).await;
     }
 }
 

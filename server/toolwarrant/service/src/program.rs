@@ -19,6 +19,7 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::passes::Passes;
 use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_http::edge::PolicyConfigError;
 use toolwarrant_operator::answers::Answered;
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, ServiceInput, WayToServer,
@@ -229,7 +230,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 let why = unwritten.err().map_or_else(|| "its reader has gone".to_owned(), |error| error.to_string());
                 bail!(
                     "the secret of the key {key} is lost: {UNWRITTEN}: {why}; make another with `key create`, and end this \
-                     one with `key revoke {key}` once nobody uses a former secret of it"
+                     one with `key revoke {key}`, which also ends a former secret of it"
                 );
             }
         }
@@ -285,7 +286,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
 fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str)) -> ExitCode {
     let failure = match error.downcast_ref::<OperatorError>() {
         Some(failure) => failure.clone(),
-        None => OperatorError::refusal(format!("{error:#}")),
+        None => {
+            // With this code, a manager does not start the program again.
+            let code = if error.is::<PolicyConfigError>() { FailureCode::Usage } else { FailureCode::Refused };
+            OperatorError::new(code, format!("{error:#}"))
+        }
     };
     match json {
         true if matches!(write_out(&render::json(&json!({"error": failure}))), Ok(true)) => {}

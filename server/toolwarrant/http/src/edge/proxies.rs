@@ -22,7 +22,8 @@ impl TrustedProxies {
     /// addresses.
     pub fn new(networks: &[String]) -> Result<Self, PolicyConfigError> {
         let read = |text: &String| {
-            let expected = "an address or a network, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";
+            let expected =
+                "an address, or a network that is not all addresses, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";
             let unusable = || PolicyConfigError { flag: TRUST_PROXY, value: text.clone(), expected };
             parse_network(text.trim()).ok_or_else(unusable)
         };
