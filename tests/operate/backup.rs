@@ -89,7 +89,9 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     }
     let states = async || states(&restored, [&kept, &gone, &dead]).await;
     assert_eq!(states().await, ["unconfirmed", "unconfirmed", "revoked"]);
-    says(&restored, &format!("key rotate {}", kept.id), 1, "has been off since a restore").await;
+    for command in ["key rotate", "key end-old"] {
+        says(&restored, &format!("{command} {}", kept.id), 1, "has been off since a restore").await;
+    }
     says(&restored, &format!("key confirm {} {}", kept.id, dead.id), 1, "does not wait for confirmation").await;
     operate(&restored, &format!("key revoke {}", gone.id)).await;
     let confirmed = json_of(&restored, "key confirm --all").await;

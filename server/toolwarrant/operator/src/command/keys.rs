@@ -222,6 +222,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             new(registry.rotate_key(&key, grace, origin).await?, note)
         }
         KeyCommand::EndOld { key } => {
+            must_be_confirmed(context, &key).await?;
             let row = show(context, &key).await?;
             if row.live_secrets != 2 {
                 return Err(refusal(format!("the key `{key}` has no older secret")));
