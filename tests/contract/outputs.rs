@@ -3,12 +3,20 @@
 
 use crate::harness::revisions::ask;
 use crate::harness::writes::{phone, power, proxy};
-use crate::harness::{Key, Server, cast, outcome};
+use crate::harness::{Key, Server, Tenant, base_tools, cast, outcome, serve};
+use cloudphone::phones::contract::CATALOGUE as PHONES;
 use cloudphone::platforms::simulator::CAST;
+use print_shop::Shop;
+use print_shop::contract::{CATALOGUE as SHOP, Contract};
+use print_shop::machines::{Machines, PRINTERS, TRAYS};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::revision::Revision;
+use toolwarrant_reader::load;
 
 /// Each revision answers a read the same; a write changes later answers.
 struct OutputWorld {
@@ -18,6 +26,22 @@ struct OutputWorld {
     reads: Vec<(&'static str, Value)>,
     /// The writes in one row are all on different targets.
     writes: Vec<Vec<(&'static str, Value)>>,
+}
+
+impl OutputWorld {
+    fn with_examples(mut self, catalogue: &'static Catalogue, spec: &str) -> Self {
+        let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(spec)).expect("a contract");
+        for (tool, ToolDef { name, .. }) in contract.tools_with(None).zip(base_tools(catalogue)) {
+            let mut called = self.reads.iter().chain(self.writes.iter().flatten()).map(|(name, _)| *name);
+            if *name == self.reading || called.any(|called| called == *name) {
+                continue;
+            }
+            let examples: Vec<_> =
+                tool.examples.iter().map(|example| (*name, example.arguments.clone().into())).collect();
+            if tool.task().is_some() { self.writes.push(examples) } else { self.reads.extend(examples) }
+        }
+        self
+    }
 }
 
 async fn phones() -> OutputWorld {
@@ -37,6 +61,42 @@ async fn phones() -> OutputWorld {
             on("clear_proxy").collect(),
         ],
     }
+    .with_examples(&PHONES, "../../spec")
+}
+
+async fn shop() -> OutputWorld {
+    let parts = |_: &toolwarrant::Clock| {
+        let shop = Arc::new(Shop::new(Machines::default()));
+        (Contract(shop.clone()), shop as Arc<dyn toolwarrant::tasks::Executor>)
+    };
+    let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let printers = |tool, more: Value| {
+        PRINTERS.iter().map(move |printer| {
+            let mut arguments = more.clone();
+            arguments["printer_id"] = printer.id.into();
+            (tool, arguments)
+        })
+    };
+    let trays = |tool, more: Value| {
+        TRAYS.iter().map(move |tray| {
+            let mut arguments = more.clone();
+            arguments["tray_id"] = tray.id.into();
+            (tool, arguments)
+        })
+    };
+    let rest = [("list_machines", json!({})), ("list_jobs", json!({})), ("open_panel", json!({"copies": 3}))];
+    let reads = printers("get_printer", json!({})).chain(printers("clean_rollers", json!({})));
+    OutputWorld {
+        server,
+        key: keys[0][0].clone(),
+        reading: "get_job",
+        reads: reads.chain(trays("get_tray", json!({}))).chain(rest).collect(),
+        writes: vec![
+            printers("print_page", json!({"mode": "fine"})).collect(),
+            trays("fill_tray", json!({"sheets": 5})).collect(),
+        ],
+    }
+    .with_examples(&SHOP, "../../tests/services/print_shop/spec")
 }
 
 struct Results {
@@ -195,30 +255,32 @@ fn places(schema: &Value, place: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn every_result_fits_the_schema_that_is_listed_and_no_spoiled_one_does() {
-    let Results { schemas, results } = Results::of(&phones().await).await;
-    let mut counted: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
-    let (mut passed, mut reached) = (Vec::new(), BTreeSet::new());
-    for (tool, schema) in &schemas {
-        let validator = validator(schema);
-        let distinct: BTreeSet<String> =
-            results.iter().filter(|(of, _)| of == tool).map(|(_, result)| result.to_string()).collect();
-        assert!(!distinct.is_empty(), "{tool} has no result");
-        for result in distinct {
-            let result = serde_json::from_str(&result).expect("JSON");
-            for Mutant { kind, place, value } in mutants(schema, &result, tool) {
-                let [all, rejected] = counted.entry(kind).or_default();
-                *all += 1;
-                match validator.is_valid(&value) {
-                    true => passed.push(format!("{kind} at {place}: {value}")),
-                    false => *rejected += 1,
+    for world in [phones().await, shop().await] {
+        let Results { schemas, results } = Results::of(&world).await;
+        let mut counted: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+        let (mut passed, mut reached) = (Vec::new(), BTreeSet::new());
+        for (tool, schema) in &schemas {
+            let validator = validator(schema);
+            let distinct: BTreeSet<String> =
+                results.iter().filter(|(of, _)| of == tool).map(|(_, result)| result.to_string()).collect();
+            assert!(!distinct.is_empty(), "{tool} has no result");
+            for result in distinct {
+                let result = serde_json::from_str(&result).expect("JSON");
+                for Mutant { kind, place, value } in mutants(schema, &result, tool) {
+                    let [all, rejected] = counted.entry(kind).or_default();
+                    *all += 1;
+                    match validator.is_valid(&value) {
+                        true => passed.push(format!("{kind} at {place}: {value}")),
+                        false => *rejected += 1,
+                    }
+                    reached.insert(place);
                 }
-                reached.insert(place);
             }
         }
+        println!("{counted:?}");
+        assert_eq!(passed, Vec::<String>::new(), "of {counted:?}");
+        let all: BTreeSet<_> = schemas.iter().flat_map(|(tool, schema)| places(schema, tool)).collect();
+        assert_eq!(all.difference(&reached).collect::<Vec<_>>(), Vec::<&String>::new(), "no result has it");
+        assert!(counted.len() == 4 && counted.values().all(|[all, _]| *all > 20), "{counted:?}");
     }
-    println!("{counted:?}");
-    assert_eq!(passed, Vec::<String>::new(), "of {counted:?}");
-    let all: BTreeSet<_> = schemas.iter().flat_map(|(tool, schema)| places(schema, tool)).collect();
-    assert_eq!(all.difference(&reached).collect::<Vec<_>>(), Vec::<&String>::new(), "no result has it");
-    assert!(counted.len() == 4 && counted.values().all(|[all, _]| *all > 20), "{counted:?}");
 }
