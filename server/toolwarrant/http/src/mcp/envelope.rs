@@ -9,8 +9,10 @@ use message::{Members, VERSION, is_id};
 pub(super) use message::{Message, ParamMembers, Params, RpcRequest, present};
 
 use crate::context::{reason, without_mark};
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use std::fmt;
 use toolwarrant_base::bytes::is_deeper_than;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::{json, words};
@@ -47,10 +49,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
     };
     match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
         Some(b'[') => {
-            let members: Vec<&RawValue> = json::read(text).map_err(not_json)?;
-            if members.len() > MAX_BATCH {
-                return Err(UnreadableBody::NotRpc(words!["a batch has at most ", MAX_BATCH, " messages"]));
-            }
+            let Batch(members) = json::read(text).map_err(|error| match error.classify() {
+                Category::Data => UnreadableBody::NotRpc(words![reason(&error)]),
+                _ => not_json(error),
+            })?;
             members
                 .into_iter()
                 .map(|member| message(member.get()).map_err(not_json))
@@ -62,6 +64,31 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
             json::read::<&RawValue>(text).map_err(not_json)?;
             Err(UnreadableBody::NotRpc("the body is neither an object nor a list".into()))
         }
+    }
+}
+
+struct Batch<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Batch<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Batch<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of messages")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = list.next_element()? {
+                    if messages.len() == MAX_BATCH {
+                        return Err(A::Error::custom(format_args!("a batch has at most {MAX_BATCH} messages")));
+                    }
+                    messages.push(message);
+                }
+                Ok(Batch(messages))
+            }
+        }
+        deserializer.deserialize_seq(List)
     }
 }
 
